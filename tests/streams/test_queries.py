@@ -232,6 +232,29 @@ def test_mixed_types_are_refused(tmp_path, capsys):
     assert main([*words, "SELECT id, CAST(a AS TEXT) AS a, b FROM t"]) == 0
 
 
+@pytest.mark.parametrize("column", ["id", None])
+def test_text_in_columns_of_numbers_is_skipped(tmp_path, monkeypatch, capsys, column):
+    monkeypatch.setattr("spanboost.data.query_table.ROWS", 4)
+    address = f"sqlite:///{tmp_path / 'x.db'}"
+    execute(address, "CREATE TABLE t (id INTEGER, a, y)")
+    values = ", ".join(f"({10 * k}, {k}, {2 * k})" for k in range(1, 10))
+    execute(address, f"INSERT INTO t VALUES {values}")
+    execute(address, "UPDATE t SET a = 'n/a' WHERE id IN (20, 70)")
+    execute(address, "UPDATE t SET y = 'none' WHERE id = 90")
+    words = ["evaluate", address, *OPTIONS[:-1], "--query", "SELECT * FROM t", "--label", "y"]
+    words += ["--resume-column", column] if column else ["--ignore", "id"]
+    assert main([*words, "--on-error", "skip", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["examples"] == 6
+    for k, name, value in ((2, "a", "n/a"), (7, "a", "n/a"), (9, "y", "none")):
+        where = f" where 'id' is {10 * k}" if column else ""
+        line = f"x.db:{k}: column '{name}' is '{value}'{where}; expected a number"
+        assert line in printed.err
+    execute(address, "DELETE FROM t WHERE a = 'n/a' OR y = 'none'")
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["examples"] == 6
+
+
 def test_types_that_change_between_parts(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("spanboost.data.query_table.ROWS", 2)
     address = f"sqlite:///{tmp_path / 'x.db'}"

@@ -178,6 +178,18 @@ def test_a_bad_message_ends_the_worker_and_nothing_is_lost(tmp_path):
     assert read_journal(tmp_path)[0] == ["a"]
 
 
+def test_skipped_messages_are_named_in_the_log(tmp_path, caplog):
+    messages = [b"oops", {"size": 1.0, "label": "a secret"}, [row("a"), {"size": ["a secret"]}]]
+    assert run_all(tmp_path, messages, Behaviour(skip_bad=True, drain=True)) == []
+    assert [text for text in caplog.messages if text.startswith("skipped: ")] == [
+        "skipped: message 0 of memory:rows cannot be used (invalid JSON at column 1: Expecting "
+        "value)",
+        "skipped: row 1 of message 2 of memory:rows cannot be used (the value of 'size' is "
+        "invalid)",
+        "skipped: message 1 of memory:rows cannot be used (the value of 'label' is invalid)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

@@ -114,7 +114,7 @@ class QueryTable:
             result = connection.execute(self._statement(after, limit), execution_options=options)
             opened.callback(result.close)
             names, previous, first = [*result.keys()], after, True
-            for rows in result.partitions():
+            for rows in result.partitions(ROWS):  # of text, it is 1 otherwise
                 kept = rows
                 if self.query.column is not None:
                     column = names.index(self.query.column)

@@ -1,19 +1,20 @@
 """Read the rows of a query to a database, as a table with typed columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from spanboost.data.batch import Batch
-from spanboost.data.columns import is_number
+from spanboost.data.columns import ColumnPart, is_number
 from spanboost.data.formats.arrow import OpenTable, TableReader
 from spanboost.data.kinds import SAMPLE_ROWS
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.query_table import Fetched, QueryTable, encode_position, plain_value
-from spanboost.data.schema import Schema
+from spanboost.data.schema import ColumnPositions, Schema
 
 
 class SqlReader(TableReader):
@@ -30,13 +31,16 @@ class SqlReader(TableReader):
     ) -> None:
         super().__init__(schema, problems, labelled=labelled, learn=learn, keep=keep)
         self._passed_on = keep
+        self._numeric: dict[str, bool] = {}  # whether a column has numbers
+        self._bad: dict[int, str] = {}  # rows with text in a column of numbers, by their numbers
 
     def batches(self, source: Any) -> Iterator[Batch]:
         """Yield the rows of a query, in order."""
         column = source.query.column
         self.keep = [*dict.fromkeys([*self._passed_on, *([] if column is None else [column])])]
         with closing(source.fetch()) as fetched:
-            table = _open_result(source.name, fetched)
+            parts = (self._without_text(part, column, first) for first, part in _count(fetched))
+            table = _open_result(source.name, parts if self.problems.skip else fetched)
             for batch in () if table is None else self.read(table):
                 yield batch if column is None else self._with_positions(batch, source)
 
@@ -46,6 +50,49 @@ class SqlReader(TableReader):
         kept = batch.kept.select([*self._passed_on]) if self._passed_on else None
         positions = [(source.place, value) for value in values]
         return batch._replace(kept=kept, positions=positions)
+
+    def _parts(self, table: OpenTable, positions: ColumnPositions) -> Iterator[ColumnPart]:
+        """Yield the columns, and name the bad rows among them."""
+        for part in super()._parts(table, positions):
+            lines = self._bad.keys() & {*part.lines.tolist()}
+            yield part._replace(bad=[(line, self._bad.pop(line)) for line in sorted(lines)])
+
+    def _without_text(self, part: Fetched, key: str | None, first: int) -> Fetched:
+        """Return rows without text in columns of numbers, and remember the rows that had it.
+
+        key: the column to resume from.
+        first: number of the first row.
+        """
+        columns = [[*values] for values in zip(*part.rows, strict=True)]
+        for name, values in zip(part.names, columns, strict=True):
+            if name == key or not self._has_numbers(name, values):
+                continue
+            for t in [t for t, value in enumerate(values) if isinstance(value, str | bytes)]:
+                where = "" if key is None else f" where {key!r:.40} is {_key(part, key, t)!r:.40}"
+                what = f"column {name!r:.40} is {values[t]!r:.40}{where}; expected a number"
+                self._bad.setdefault(first + t, what)
+                values[t] = None
+        return part._replace(rows=[*zip(*columns, strict=True)])
+
+    def _has_numbers(self, name: str, values: Sequence[Any]) -> bool:
+        """Return whether a column has numbers, as most of the rows of its first part had."""
+        if name not in self._numeric:
+            given = [value for value in values if value is not None]
+            numbers = sum(isinstance(value, int | float | Decimal) for value in given)
+            self._numeric[name] = 2 * numbers > len(given)
+        return self._numeric[name]
+
+
+def _count(parts: Iterable[Fetched]) -> Iterator[tuple[int, Fetched]]:
+    """Yield parts with the numbers of their first rows, from 1."""
+    first = 1
+    for part in parts:
+        yield first, part
+        first += len(part.rows)
+
+
+def _key(part: Fetched, key: str, row: int) -> Any:
+    return part.rows[row][part.names.index(key)]
 
 
 def _open_result(name: str, fetched: Iterator[Fetched]) -> OpenTable | None:

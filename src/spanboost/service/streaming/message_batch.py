@@ -85,6 +85,14 @@ class MessageBatch:
             for index, reason in reasons.items()
         ]
 
+    def describe(self, bad: BadRow) -> str:
+        """Return that a message cannot be used, and why, without values of its rows."""
+        index, row = self._origins[bad.number]
+        several = sum(index == other for other, _ in self._origins) > 1
+        which = f"row {row} of " if several else ""
+        why = "" if bad.summary is None else f" ({bad.summary})"
+        return f"{which}{self.messages[index]} cannot be used{why}"
+
     def message_of(self, number: int) -> int:
         """Return the index of the message that has a row."""
         return self._origins[number][0]
@@ -101,7 +109,9 @@ class MessageBatch:
             try:
                 self._add_value(number, value, default_id)
             except BadRowError as error:
-                self.bad.append(BadRow(number, str(error), error.summary))
+                self.bad.append(
+                    BadRow(number, str(error), error.summary or summarise_field(error.field))
+                )
 
     def _add_value(self, number: int, value: Any, default_id: str) -> None:
         if isinstance(value, BadRowError):
@@ -126,6 +136,11 @@ class MessageBatch:
             raise BadRowError(self._explain_missing(id))
         self._ids.add(id)  # a second label is a duplicate, not one of an unknown row
         self.examples[number] = example
+
+
+def summarise_field(field: str | None) -> str | None:
+    """Return what a log may say of an invalid value, which is not part of it."""
+    return None if field is None else f"the value of {field!r:.40} is invalid"
 
 
 def _empty_row(what: str) -> BadRowError:

@@ -31,11 +31,16 @@ from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.example_rows import describe_missing
 from spanboost.service.learning.jobs import LearnJob, Outcome, PredictJob, RowConflictError
 from spanboost.service.learning.worker import ClosedError, Job, Worker
-from spanboost.service.log import write_log
+from spanboost.service.log import LimitedLog, write_log
 from spanboost.service.request_rows import RowParser, collect_examples
 from spanboost.service.storage.pending_rows import PendingFullError
 from spanboost.service.streaming.idle_log import IdleLog, log_end
-from spanboost.service.streaming.message_batch import BadRow, MessageBatch, RowToPredict
+from spanboost.service.streaming.message_batch import (
+    BadRow,
+    MessageBatch,
+    RowToPredict,
+    summarise_field,
+)
 from spanboost.service.streaming.open_streams import (
     DEAD_LETTERS,
     LABELS,
@@ -94,6 +99,7 @@ class StreamWorker:
         self._open = OpenStreams(lambda: engine.state.positions, self._stop)
         self._thread: threading.Thread | None = None
         self._ends: Positions | None = None  # of the rows that must be read before held labels
+        self._skipped = LimitedLog()
         self._idle, self._drained = IdleLog(), False
         self._reported = 0.0  # when the message systems were last told what was processed
 
@@ -229,8 +235,12 @@ class StreamWorker:
             if not outcome.rejected:
                 return
             # nothing was learned: the positions may only be written after the dead letters
-            self._set_aside(batch, [BadRow(one.row, one.reason) for one in outcome.rejected])
-            for one in outcome.rejected:
+            rejected = outcome.rejected
+            self._set_aside(
+                batch,
+                [BadRow(one.row, one.reason, summarise_field(one.field)) for one in rejected],
+            )
+            for one in rejected:
                 del examples[one.row]
 
     def _predict(self, rows: Sequence[RowToPredict]) -> tuple[list[Outgoing], list[BadRow]]:
@@ -257,13 +267,13 @@ class StreamWorker:
         if not bad:
             return
         if DEAD_LETTERS not in self._open.sinks and not self._behaviour.skip_bad:
-            first = min(bad, key=lambda one: one.number)
-            message = batch.messages[batch.message_of(first.number)]
-            why = "" if first.summary is None else f" ({first.summary})"
             raise StreamError(
-                f"{message} cannot be used{why}; add --dead-letters URL to set such messages aside "
+                f"{batch.describe(min(bad))}; add --dead-letters URL to set such messages aside "
                 "with the reason, or --on-error skip to skip them"
             )
+        if DEAD_LETTERS not in self._open.sinks:
+            for one in bad:
+                self._skipped.write("skipped", WARNING, f"skipped: {batch.describe(one)}")
         self._open.deliver(DEAD_LETTERS, batch.dead_letters(bad))
         self.counts.bad_rows += len(bad)
 
