@@ -428,7 +428,11 @@ def test_explanations_of_vectors_are_plotted_for_the_predicted_class():
     scores, base = np.array([1.0, 4.0, 0.0]), np.array([1.0, 1.0, 0.0])
     parts = {"a": scores - base}
     classes = Explanation(scores, base, parts, 0 * base, classes=["x", "y", "z"])
-    assert classes.plot().get_xlim()[1] > 4.0
+    axes = classes.plot()
+    assert axes.get_xlim()[1] > 4.0
+    named = f"score of {classes.classes[int(np.argmax(classes.prediction))]}"
+    assert axes.get_xlabel() == named
+    assert axes.get_title().endswith(f"{named} {classes.prediction.max():.4g}")
     with pytest.raises(ValueError, match=r"several outputs; plot one of them: output\(k\)"):
         Explanation(scores, base, parts, 0 * base).plot()
 

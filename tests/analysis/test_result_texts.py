@@ -111,7 +111,11 @@ def test_an_explanation_without_features():
 def test_an_explanation_of_several_outputs():
     parts = {"a": np.array([1.0, -2.0]), "b": np.array([0.5, 1.0])}
     found = Explanation(np.array([1.5, -1.0]), np.zeros(2), parts, np.zeros(2))
-    assert repr(found) == ("<Explanation: 2 outputs, 2 features; the largest contributions: a, b>")
+    assert repr(found) == (
+        "<Explanation: 2 outputs\n"
+        "  output 0: 1.5 = 0 (base) + 1 (a) + 0.5 (b)\n"
+        "  output 1: -1 = 0 (base) - 2 (a) + 1 (b)>"
+    )
     title, rows, _ = parse(found)
     assert title == "prediction of 2 outputs"
     assert rows[0] == ["feature", "output 0", "output 1"]
@@ -120,6 +124,7 @@ def test_an_explanation_of_several_outputs():
     assert second == Explanation(-1.0, 0.0, {"a": -2.0, "b": 1.0}, 0.0)
     many = Explanation(np.zeros(30), np.zeros(30), {}, np.zeros(30))
     assert parse(many)[0] == "prediction of 30 outputs, the first 8 of them"
+    assert repr(many).endswith("output 7: 0 = 0 (base)\n  ... and 22 more>")
 
 
 def test_a_comparison_says_which_model_is_better():

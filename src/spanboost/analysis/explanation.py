@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FEATURES = 5  # in the text of an explanation
-_OUTPUTS = 8  # columns of a table
+_OUTPUTS = 8  # columns of a table, lines of a text
 _ROUNDING = 1e-5  # a rest below this share of the other parts is a rounding error
 
 
@@ -107,11 +107,10 @@ class Explanation(ExplanationParts):
         from spanboost.analysis.explanation_picture import plot
 
         if not np.ndim(self.prediction):
-            return plot(self, most, path, ax)
+            return plot(self, self.sum_name, most, path, ax)
         if not len(self.classes):
             raise ValueError("the prediction has several outputs; plot one of them: output(k)")
-        k = self._predicted_class
-        return plot(self.output(k), most, path, ax)
+        return plot(self.output(self._predicted_class), self.sum_name, most, path, ax)
 
     def __repr__(self) -> str:
         if len(self.classes):
@@ -119,11 +118,11 @@ class Explanation(ExplanationParts):
             own = self.output(k) if np.ndim(self.prediction) else self
             return f"<Explanation: {self._class_title()}; {self.sum_name} {own._sum()}>"
         if np.ndim(self.prediction):
-            names = ", ".join(str(name) for name in list(self.contributions)[:_FEATURES])
-            return (
-                f"<Explanation: {len(self.prediction)} outputs, {len(self.contributions):,} "
-                f"features; the largest contributions: {names or 'none'}>"
-            )
+            number = len(self.prediction)
+            shown = range(min(number, _OUTPUTS))
+            lines = [f"  output {k}: {self.output(k)._sum()}" for k in shown]
+            lines += [f"  ... and {number - _OUTPUTS:,} more"] if number > _OUTPUTS else []
+            return "\n".join([f"<Explanation: {number:,} outputs", *lines]) + ">"
         if self.log_link:
             return f"<Explanation: {self._mean_title()}; {self.sum_name} {self._sum()}>"
         return f"<Explanation: {self._sum()}>"

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 _NAME = 40  # characters of the name of a feature
 
 
-def plot(explanation: Explanation, most: int, path: str | Path | None, ax: Axes | None) -> Axes:
-    """Plot an explanation of a number; `Explanation.plot` describes the parameters."""
+def plot(
+    explanation: Explanation, what: str, most: int, path: str | Path | None, ax: Axes | None
+) -> Axes:
+    """Plot an explanation of a number; `Explanation.plot` describes the other parameters.
+
+    what: what the parts add up to, in words.
+    """
     size = 7, 1.6 + 0.3 * len(explanation.main_parts(most))
-    return present(Plot(partial(_draw, explanation, most), size), path, ax)[0]
+    return present(Plot(partial(_draw, explanation, what, most), size), path, ax)[0]
 
 
-def _draw(explanation: Explanation, most: int, panels: Panels) -> None:
+def _draw(explanation: Explanation, what: str, most: int, panels: Panels) -> None:
     (axes,) = panels.axes
     base, *parts = explanation.main_parts(most)
     amounts = np.array([part.amount for part in parts], np.float64)
@@ -51,6 +56,6 @@ def _draw(explanation: Explanation, most: int, panels: Panels) -> None:
     axes.grid(visible=False, axis="y")
     for amount, style in ((base.amount, ":"), (explanation.prediction, "-")):
         axes.axvline(amount, color=INK, linewidth=0.8, linestyle=style)
-    axes.set_xlabel(explanation.sum_name)
+    axes.set_xlabel(what)
     axes.xaxis.set_major_formatter(format_amount)
-    axes.set_title(f"base {base.amount:.4g}, {explanation.sum_name} {explanation.prediction:.4g}")
+    axes.set_title(f"base {base.amount:.4g}, {what} {explanation.prediction:.4g}")
