@@ -37,7 +37,10 @@ def model():
 
 
 def test_the_public_module():
-    assert spanboost.mlflow.log_model is log_model
+    from spanboost import mlflow as public
+
+    assert spanboost.mlflow.log_model is public.log_model is log_model
+    assert "mlflow" in spanboost.__all__
 
 
 @pytest.mark.parametrize("compact", [False, True])
