@@ -288,6 +288,10 @@ def test_the_command(data, tmp_path, capsys, monkeypatch):
     assert "Gains over SGD, all rows shuffled" in out
     assert "| 3.7263 |" in out  # the paper's loss of SGD on abalone
     found = json.loads((tmp_path / "a.json").read_text())
+    more = ("--learners", "linear", "--shuffles", 2, "--json")
+    assert run(data, tmp_path, *more) == 0
+    again = json.loads(capsys.readouterr().out)  # without tables
+    assert again["cells"] == found["cells"]
     cells = [cell_from_json(state) for state in found["cells"]]
     assert len(cells) == (3 + 3 + 2) * 2
     assert {name: one["order"] for name, one in found["data"].items()} == {

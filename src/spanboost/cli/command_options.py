@@ -21,6 +21,7 @@ from spanboost.cli.interval_options import (
     add_predict_intervals,
     add_train_intervals,
 )
+from spanboost.cli.output.json_file import add_json_file
 from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
 
@@ -153,9 +154,7 @@ def add_inspect_options(inspect: Any) -> None:
 def add_reproduce_options(reproduce: Any) -> None:
     """Add the options of `spanboost reproduce`."""
     _add_experiments(reproduce)
-    reproduce.add_argument(
-        "--json", metavar="FILE", help="Write all results to a file, as a JSON object"
-    )
+    add_json_file(reproduce, "all results")
     reproduce.add_argument(
         "--report", metavar="FILE", help="Write an HTML report with tables and plots (.html)"
     )
@@ -324,9 +323,7 @@ def _add_tune_output(tune: Any) -> None:
     group.add_argument(
         "--plot", metavar="FILE", help="Plot losses against copies and parameters (.png or .svg)"
     )
-    group.add_argument(
-        "--json", metavar="FILE", help="Write all losses as a JSON object; - is standard output"
-    )
+    add_json_file(group, "all losses")
     group.add_argument("--quiet", action="store_true", help="Print the table, but no progress bar")
     work = tune.add_argument_group("parallel work")
     work.add_argument(

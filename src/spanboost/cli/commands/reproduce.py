@@ -1,6 +1,5 @@
 """`spanboost reproduce`: run the paper's experiments and print its figures next to ours."""
 
-import json
 import sys
 import time
 from argparse import Namespace
@@ -8,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spanboost.atomic_files import atomic_write, check_writable
+from spanboost.atomic_files import check_writable
 from spanboost.cli.output import report, reproduction_report
+from spanboost.cli.output.json_file import STANDARD_OUTPUT, write_json
 from spanboost.cli.ray_options import cluster_of
 from spanboost.errors import UserError
 from spanboost.paper import dataset_folder
@@ -32,8 +32,9 @@ from spanboost.paper.tables import tables
 
 def run(args: Namespace) -> int:
     """Run the requested experiments on the data sets found, and report the missing ones."""
-    for path in filter(None, (args.json, args.report)):
-        check_writable(path)
+    for path in (args.json, args.report):
+        if path not in (None, STANDARD_OUTPUT):
+            check_writable(path)
     if args.report:
         report.check(args.report)
     folder = Path(args.data) if args.data else dataset_folder.default_folder()
@@ -63,7 +64,8 @@ def run(args: Namespace) -> int:
             )
             raise
     found = tables(cells, facts, grid)
-    print("\n\n".join("\n".join(table.as_lines()) for table in found.values()))
+    if args.json != STANDARD_OUTPUT:
+        print("\n\n".join("\n".join(table.as_lines()) for table in found.values()))
     took, processor = time.perf_counter() - began, time.process_time() - used
     if not args.quiet:
         print(f"\n{took:.0f} s, {processor:.0f} s of processor time", file=sys.stderr)
@@ -72,8 +74,7 @@ def run(args: Namespace) -> int:
             "seconds": round(took, 3),
             "processor_seconds": None if args.ray else round(processor, 3),
         }
-        with atomic_write(args.json) as file:
-            file.write(json.dumps(result, indent=1, allow_nan=False).encode())
+        write_json(args.json, result)
     if args.report:
         page = reproduction_report.page(args.words, cells, facts, absent, found)
         report.save(args.report, page)

@@ -1,6 +1,5 @@
 """`spanboost tune`: choose the parameters of a booster in one pass."""
 
-import json
 import sys
 import time
 from argparse import Namespace
@@ -11,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.figures import check_plot_path
-from spanboost.atomic_files import atomic_write, check_writable
+from spanboost.atomic_files import check_writable
 from spanboost.checks import finite_or_none
 from spanboost.cli import from_args
 from spanboost.cli.current_rows import CurrentRows
 from spanboost.cli.from_args import check_apart
+from spanboost.cli.output.json_file import STANDARD_OUTPUT, write_json
 from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import cluster_of, expert_team
@@ -82,7 +82,7 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     tuned, seconds = sweeping.result(), time.perf_counter() - began
     with from_args.usage_errors():
         tuned.best()
-    if args.json != "-":
+    if args.json != STANDARD_OUTPUT:
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
         if rival is not None:
             print("\n".join(_comparison(tuned.best(), rival)))
@@ -269,12 +269,7 @@ def _describe(choice: Choice, names: list[str]) -> str:
 def _write(args: Namespace, tuned: TuningResult, sweeping: Sweep, facts: dict[str, Any]) -> None:
     """Write the requested files, except the model."""
     if args.json is not None:
-        text = json.dumps(_content(tuned, sweeping, facts), indent=1, allow_nan=False) + "\n"
-        if args.json == "-":
-            print(text, end="")
-        else:
-            with atomic_write(args.json) as file:
-                file.write(text.encode())
+        write_json(args.json, _content(tuned, sweeping, facts))
     if args.plot is not None:
         tuned.plot(args.plot)
 
@@ -315,7 +310,7 @@ def _check_outputs(args: Namespace, stream: Stream) -> None:
     check_apart([source.name for source in stream.sources], (args.output, args.plot, args.json))
     if args.output == "-":
         raise UsageError("-o must name a file; a model cannot be written to standard output")
-    for path in (args.output, None if args.json == "-" else args.json):
+    for path in (args.output, None if args.json == STANDARD_OUTPUT else args.json):
         if path is not None:
             check_writable(path)
     if args.plot is not None:
