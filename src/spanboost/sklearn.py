@@ -79,7 +79,8 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         as if it were closer. "growing" grows to include every label. The others do so around 0.
     intervals : bool
         Whether the model also learns prediction intervals, for one target: see
-        ``predict_interval`` and docs/intervals.md. AutoBoost then takes up to 1.5 times as long.
+        ``predict_interval`` and docs/intervals.md. AutoBoost then takes up to 1.5 times as long,
+        and ``fit`` may train further models to calibrate with (docs/scikit-learn.md).
 
     Attributes
     ----------
@@ -210,7 +211,8 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         "log_loss" estimates probabilities for any number of classes; "hinge" is for two.
     sets : bool
         Whether the model also learns sets of classes that contain the label (``predict_set``,
-        docs/intervals.md), with loss="log_loss".
+        docs/intervals.md), with loss="log_loss". ``fit`` may then train further models to
+        calibrate with (docs/scikit-learn.md).
     calibrated : bool
         Whether the labels calibrate the probabilities of ``predict_proba`` (docs/intervals.md),
         with loss="log_loss".

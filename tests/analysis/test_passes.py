@@ -1,9 +1,11 @@
 """The number of passes over a data set, against a plain transcription of the rule."""
 
+import copy
+
 import numpy as np
 import pytest
 
-from spanboost import AutoBoost, LinearSGD, SpanBoost, Trees
+from spanboost import AutoBoost, Intervals, LinearSGD, SpanBoost, Trees
 from spanboost.analysis import passes
 from spanboost.analysis.passes import Examples, Passes
 
@@ -161,3 +163,67 @@ def test_a_learner_that_cannot_be_copied_gets_one_pass():
     model, k = Passes(examples(X, y), np.array).choose(SpanBoost(Fixed(), n=1, label_range="auto"))
     assert k == 1
     assert model.labels.rows == 100
+
+
+def intervals():
+    return Intervals(new_model())
+
+
+def errors_without(model, X, y, part, n):
+    """Return the errors for some rows of a twin that learns the others n times, in file order."""
+    twin, rest = intervals(), np.setdiff1d(np.arange(len(y)), part)
+    twin.learn_many(X[rest], y[rest])
+    for _ in range(n - 1):
+        twin.learn_again(X[rest], y[rest])
+    return model.held_out_errors(X[part], y[part], np.ones(len(part)), by=twin)
+
+
+@pytest.mark.parametrize(("n", "held"), [(1, 75), (3, 0)])
+def test_models_that_leave_out_a_tenth_calibrate_a_small_data_set(n, held):
+    X, y = data(300, 0.3)
+    model, plain = (
+        Passes(examples(X, y), np.array).run(one(), n) for one in (intervals, new_model)
+    )
+    np.testing.assert_array_equal(model.predict_many(X), plain.predict_many(X))
+    parts = np.array_split(np.arange(300 - held), 8 if held else 10)
+    errors = [errors_without(model, X, y, part, n) for part in parts[::-1]]
+    if held:  # these rows were predicted before they were learned
+        answers, last = new_model().learn_many(X, y)[-held:], slice(300 - held, None)
+        errors.append(model.held_out_errors(X[last], y[last], np.ones(held), answers))
+    expected = copy.deepcopy(model)
+    expected.calibrate(np.concatenate(errors))
+    levels = [0.05, 0.5, 0.95]
+    found = model.predict_quantiles(X, levels)
+    np.testing.assert_array_equal(found, expected.predict_quantiles(X, levels))
+
+
+@pytest.mark.parametrize(
+    ("rows", "n", "in_order", "expected"),
+    [
+        (3, 1, False, "3 more models"),
+        (40, "auto", False, "8 more models"),
+        (2000, 2, False, "5 more models"),
+        (2000, "auto", False, "4 more models"),
+        (2000, 2, True, "1 more model"),
+        (2000, "auto", True, None),
+        (10_000, 1, False, None),
+    ],
+)
+def test_further_models_are_as_few_as_possible(rows, n, in_order, expected):
+    lines = []
+    passes = Passes(examples(*data(rows, 0.3)), np.array, lines.append, in_order=in_order)
+    passes.learn(intervals(), n)
+    lines = [line for line in lines if line.startswith("Calibration")]
+    assert [line.split(": ")[1].split(",")[0] for line in lines] == [expected] * (
+        expected is not None
+    )
+
+
+def test_a_model_that_cannot_be_copied_calibrates_with_the_held_out_rows():
+    X, y = data(400, 0.1)
+    lines = []
+    model = Intervals(SpanBoost(Fixed(), n=1, label_range="auto"))
+    model.learn_many(X[:100], y[:100])
+    Passes(examples(X, y), np.array, lines.append).run(model, 1)
+    assert [line.split(":")[0] for line in lines] == ["Pass 1 of 1"]
+    assert model.forecaster.residuals.counts[0] == 100

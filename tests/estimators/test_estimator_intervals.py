@@ -53,12 +53,16 @@ def test_intervals_cover_rows_that_were_not_learned(n_epochs):
     assert abs(covered(intervals[:, :, 0], y[2000:]) - 0.9) < 0.05
 
 
+def wavy(rows, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (rows, 4))
+    return X, 2 * np.sin(3 * X[:, 0]) + X[:, 1] + 0.2 * (1.2 + X[:, 2]) * rng.normal(size=rows)
+
+
 def test_the_coverage_after_several_passes_has_no_bias():
     found, passes = [], []
     for seed in range(30):
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, (4000, 4))
-        y = 2 * np.sin(3 * X[:, 0]) + X[:, 1] + 0.2 * (1.2 + X[:, 2]) * rng.normal(size=4000)
+        X, y = wavy(4000, seed)
         model = sklearn.BoostingRegressor(
             "trees", n_estimators=20, intervals=True, random_state=seed
         ).fit(X[:2000], y[:2000])
@@ -67,6 +71,21 @@ def test_the_coverage_after_several_passes_has_no_bias():
         passes.append(model.n_epochs_)
     assert np.mean(passes) > 2
     np.testing.assert_allclose(np.mean(found, axis=0), [0.9, 0.5], atol=0.012)
+
+
+@pytest.mark.parametrize("n_epochs", ["auto", 3])
+def test_the_coverage_varies_little_between_small_data_sets(n_epochs):
+    found = []
+    for seed in range(20):
+        X, y = wavy(5000, seed)
+        model = sklearn.BoostingRegressor(
+            "trees", n_estimators=10, intervals=True, n_epochs=n_epochs, random_state=seed
+        ).fit(X[:1000], y[:1000])
+        _, intervals = model.predict_interval(X[1000:])
+        found.append(covered(intervals[:, :, 0], y[1000:]))
+    assert abs(np.mean(found) - 0.9) < 0.01
+    assert np.std(found) < 0.017
+    assert min(found) > 0.87
 
 
 def test_one_level_is_a_list_of_one():
@@ -196,6 +215,19 @@ def test_a_river_model_without_intervals_says_what_to_do():
 
 def labels_of(X, y):
     return np.array(["rose", "lily", "iris"])[np.digitize(X[:, 0] + 0.2 * y, [-0.3, 0.3])]
+
+
+def test_sets_after_several_passes_cover_rows_that_were_not_learned():
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, (6000, 5))
+        scores = [2 * X[:, 0], 2 * np.sin(3 * X[:, 1]), 3 * X[:, 2] * X[:, 3], 0 * X[:, 0]]
+        y = (np.transpose(scores) + rng.gumbel(scale=0.5, size=(6000, 4))).argmax(axis=1)
+        model = sklearn.BoostingClassifier(budget="fast", sets=True, n_epochs=5, random_state=seed)
+        _, sets = model.fit(X[:3000], y[:3000]).predict_set(X[3000:], coverage=0.9)
+        found.append(sets[np.arange(3000), y[3000:], 0].mean())
+    assert abs(np.mean(found) - 0.9) < 0.025
 
 
 @pytest.mark.parametrize("known", [True, False])

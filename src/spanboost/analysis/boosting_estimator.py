@@ -201,7 +201,8 @@ class BoostingEstimator(BaseEstimator):
             model.threads = effective_n_jobs(self.n_jobs)
             examples = Examples(rows, column, weights, np.arange(len(y)))
             shuffle = random.permutation if self.shuffle else np.array
-            passes = Passes(examples, shuffle, print if self.verbose else None)
+            report = print if self.verbose else None
+            passes = Passes(examples, shuffle, report, in_order=not self.shuffle)
             pairs.append(passes.learn(model, self.n_epochs))
         models, numbers = zip(*pairs, strict=True)
         self.model_, self._reader = join_targets(models, y.ndim > 1), reader

@@ -48,7 +48,7 @@ from spanboost.models.quantiles.forecaster import (
 )
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import (
-    WrappedModel,
+    HeldOutCalibrated,
     check_inner,
     fill_arrays,
     prefixed_tensors,
@@ -82,7 +82,7 @@ class IntervalBlock(NamedTuple):
     weights: Array  # [rows] float64
 
 
-class Intervals(WrappedModel):
+class Intervals(HeldOutCalibrated):
     """A model whose predictions have intervals and quantiles.
 
     model: the model that predicts (default: AutoBoost()). It must predict numbers, one per row.
@@ -235,26 +235,24 @@ class Intervals(WrappedModel):
         """Learn a block that was checked; nothing else may have been learned since."""
         return self._learn(block, np.empty(0, np.int64))[0]
 
-    def learn_held_out(
-        self,
-        X: RowsLike,
-        y: ArrayLike,
-        weights: ArrayLike | None = None,
-        forecasts: Array | None = None,
+    def held_out_errors(
+        self, X: Any, y: Array, weights: Array, forecasts: Array | None = None, by: Any = None
     ) -> Array:
-        """Learn a block of rows that all passes before have left out.
+        """Return the residuals of rows of positive weight, and the forecasts of their sizes.
 
-        The quantiles start again with the residuals of these rows, before they are learned. This is
-        split conformal prediction. The scale does not learn these rows: its later predictions
-        would have other units than those that the quantiles were calibrated with.
+        The average forecast of sizes differs between models. That of `by` becomes that of this one.
         """
-        block = self.check(X, y, weights)
-        forecasts = self.model.predict_many(X) if forecasts is None else forecasts
-        roots, rows = self.scale.predict_many(X), block.weights > 0
-        each = _plain((block.labels - forecasts)[rows]), _plain(roots[rows])
+        other = self if by is None else by
+        forecasts = other.model.predict_many(X) if forecasts is None else forecasts
+        own, roots = self.scale.predict_many(X), other.scale.predict_many(X)
+        level = own.sum() / roots.sum() if own.sum() > 0 < roots.sum() else 1.0
+        return np.column_stack([y - forecasts, level * roots])[weights > 0]
+
+    def calibrate(self, errors: Array) -> None:
+        """Start the quantiles again with these residuals; the scale, their unit, stays."""
+        each = _plain(errors[:, 0]), _plain(errors[:, 1])
         restart_forecaster(self.forecaster, *each)
         self._call(add_residuals, self.forecaster, *each)
-        return self.model.learn_checked(block.checked)
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster"), the parameters of the model and the levels, as JSON."""

@@ -32,14 +32,14 @@ from spanboost.models.quantiles.thresholds import (
 )
 from spanboost.models.state import leaves
 from spanboost.models.wrapped_classifier import ClassBlock, WrappedClassifier
-from spanboost.models.wrapper import fill_arrays, prefixed_tensors, split_tensors
+from spanboost.models.wrapper import HeldOutCalibrated, fill_arrays, prefixed_tensors, split_tensors
 from spanboost.rows.user_types import RowsLike
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995)
 _STATE, _PART = "thresholds", "model"  # prefixes of arrays in a file
 
 
-class PredictionSets(WrappedClassifier):
+class PredictionSets(HeldOutCalibrated, WrappedClassifier):
     """A classifier that predicts sets of classes.
 
     model: the model that predicts (default: AutoBoost(loss="softmax")). Its loss must be logistic
@@ -98,23 +98,20 @@ class PredictionSets(WrappedClassifier):
         """Learn a block that was checked; nothing else may have been learned since."""
         return self._learn(block)[0]
 
-    def learn_held_out(
-        self,
-        X: RowsLike,
-        y: ArrayLike,
-        weights: ArrayLike | None = None,
-        forecasts: Array | None = None,
+    def held_out_errors(
+        self, X: Any, y: Array, weights: Array, forecasts: Array | None = None, by: Any = None
     ) -> Array:
-        """Learn a block of rows that all passes before have left out.
+        """Return the scores of the labels of rows of positive weight, if their class is known."""
+        classes = self.class_numbers(y)
+        if forecasts is None:
+            forecasts = (self if by is None else by).model.predict_many(X)
+        scores = _label_scores(forecasts, np.minimum(classes, self.known_classes - 1))
+        return scores[(weights > 0) & (classes < self.known_classes), None]
 
-        The thresholds are those of the scores of these rows, before they are learned.
-        """
-        block, known = self.check(X, y, weights), self.known_classes
-        usable = np.where(block.classes < known, block.weights, 0.0)
-        forecasts = self.model.predict_many(X) if forecasts is None else forecasts
-        scores = _label_scores(forecasts, np.minimum(block.classes, known - 1))
-        self._call(calibrate_thresholds, self.thresholds, scores, usable)
-        return self.model.learn_checked(block.checked)
+    def calibrate(self, errors: Array) -> None:
+        """Start the thresholds again with these scores: split conformal prediction."""
+        scores = np.ascontiguousarray(errors[:, 0])
+        self._call(calibrate_thresholds, self.thresholds, scores)
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster"), the parameters of the model and the coverages, as JSON."""

@@ -43,10 +43,14 @@ class WrappedClassifier(WrappedModel):
     def check(self, X: Any, y: Any, weights: Any = None) -> ClassBlock:
         """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
         checked = self.model.check(X, y, weights)
-        labels = np.array(y, np.float64).reshape(-1)
-        classes = (labels > 0 if isinstance(self.loss_, Logistic) else labels).astype(np.int64)
-        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
+        classes = self.class_numbers(y)
+        kept = np.ones(len(classes)) if weights is None else np.array(weights, np.float64)
         return ClassBlock(checked, classes, kept)
+
+    def class_numbers(self, y: Any) -> Array:
+        """Return the numbers of the classes that labels name."""
+        labels = np.array(y, np.float64).reshape(-1)
+        return (labels > 0 if isinstance(self.loss_, Logistic) else labels).astype(np.int64)
 
     def header(self) -> dict[str, Any]:
         """Return everything except the arrays, as JSON."""

@@ -152,6 +152,37 @@ class WrappedModel(Model):
         return f"{type(self).__name__}({self.model.call_text()})"
 
 
+class HeldOutCalibrated(WrappedModel):
+    """Base class of models that errors of rows which were not learned can calibrate."""
+
+    def held_out_errors(
+        self, X: Any, y: Array, weights: Array, forecasts: Array | None = None, by: Any = None
+    ) -> Array:
+        """Return the errors of rows that were not learned, [rows of positive weight, numbers].
+
+        forecasts: predictions of these rows; None are those of `by`.
+        by: the model that has not learned the rows; None is this one.
+        """
+        raise NotImplementedError
+
+    def calibrate(self, errors: Array) -> None:
+        """Start the calibration again with such errors: split conformal prediction."""
+        raise NotImplementedError
+
+    def learn_held_out(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        weights: ArrayLike | None = None,
+        forecasts: Array | None = None,
+    ) -> Array:
+        """Learn a block of rows that all passes before have left out; calibrate with them first."""
+        block, labels = self.check(X, y, weights), np.array(y, np.float64).reshape(-1)
+        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
+        self.calibrate(self.held_out_errors(X, labels, kept, forecasts))
+        return self.model.learn_checked(block.checked)
+
+
 def prefixed_tensors(models: Mapping[str, Model]) -> Iterator[tuple[str, Array]]:
     """Yield the arrays of models, with the prefix of each."""
     for prefix, model in models.items():

@@ -51,7 +51,7 @@ def predict_thresholds(state: ScoreThresholds, out: Array) -> None:
     state.read_thresholds(out[0])
 
 
-def calibrate_thresholds(state: ScoreThresholds, scores: Array, weights: Array) -> None:
+def calibrate_thresholds(state: ScoreThresholds, scores: Array) -> None:
     """Start again with the scores of these labels, which the model has not learned.
 
     This is split conformal prediction: every level is read as it is.
@@ -59,8 +59,7 @@ def calibrate_thresholds(state: ScoreThresholds, scores: Array, weights: Array) 
     state.levels.restart_levels()
     state.scores.clear_window()
     for t in range(scores.shape[0]):
-        if weights[t] > 0:
-            state.scores.add_value(scores[t])
+        state.scores.add_value(scores[t])
 
 
 def learn_thresholds(state: ScoreThresholds, scores: Array, weights: Array, out: Array) -> None:
