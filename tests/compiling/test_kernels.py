@@ -12,7 +12,7 @@ import pytest
 
 import spanboost
 from spanboost import LinearBall, SpanBoost
-from spanboost.compiling.kernels import jit, kernel, plain
+from spanboost.compiling.kernels import Caller, jit, kernel, plain, runs_plainly
 
 SCRIPT = """
 import numpy as np
@@ -72,6 +72,24 @@ def test_a_cache_with_classes_that_no_longer_exist_is_ignored(package):
     ball = package / "spanboost" / "learners" / "ball.py"
     ball.write_text(ball.read_text().replace("BallScratch", "RenamedScratch"))
     assert "compiling" in in_new_process(package).stderr
+
+
+def double_values(values, out, times):
+    for i in range(len(values)):
+        out[i] = 2 * times * values[i]
+
+
+def test_a_caller_finds_what_repeated_calls_run():
+    caller, values, out = Caller(), np.arange(3.0), np.zeros(3)
+    run = caller.find(double_values, values, out, 1.0)
+    assert run is not double_values
+    assert run is caller.find(double_values, values, out, 5.0)
+    run(values, out, 5.0)
+    assert out.tolist() == [0.0, 10.0, 20.0]
+    assert not runs_plainly()
+    with plain():
+        assert runs_plainly()
+        assert caller.find(double_values, values, out, 1.0) is double_values
 
 
 class Cosh(NamedTuple):

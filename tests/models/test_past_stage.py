@@ -1,6 +1,7 @@
 """The stage of AutoBoost that reads past labels: no leaks, and the same bits for all blocks."""
 
 import copy
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from naive_past import all_past
 
 from spanboost import AutoBoost, LinearSGD, ModelFileError, Rows, Trees, load, save
+from spanboost.compiling.kernels import plain
 from spanboost.models import auto
 from spanboost.models.budgets import EXPERTS, Expert
 from spanboost.models.sleeping import PERIOD, TRIAL, new_sleep
@@ -114,8 +116,8 @@ def test_single_rows_between_blocks_give_the_same_file(kind, loss, tmp_path):
     answers = model.learn_many(rows[:100], labels[:100]).tolist()
     for t in range(100, 150):
         asked = model.predict_one(rows[t])
-        plain = model.without_past()
-        assert plain.predict_one(rows[t]) == plain.predict_many([rows[t]])[0]
+        without = model.without_past()
+        assert without.predict_one(rows[t]) == without.predict_many([rows[t]])[0]
         answers.append(model.learn_one(rows[t], labels[t]))
         assert answers[-1] == asked
     model = copy.deepcopy(model)
@@ -124,6 +126,19 @@ def test_single_rows_between_blocks_give_the_same_file(kind, loss, tmp_path):
     answers += [model.learn_one(x, label) for x, label in rest]
     np.testing.assert_array_equal(answers, expected)
     assert read(model, tmp_path / "one.sb") == read(whole, tmp_path / "whole.sb")
+
+
+def test_single_rows_in_plain_python():
+    X, y = stream(60)
+    whole, model = AutoBoost(), AutoBoost()
+    expected = whole.learn_many(X, y)
+    answers = model.learn_many(X[:50], y[:50]).tolist()
+    for t in range(50, 60):
+        with plain() if t % 3 else nullcontext():
+            asked = model.predict_one(X[t])
+            answers.append(model.learn_one(X[t], y[t]))
+        assert answers[-1] == asked
+    np.testing.assert_array_equal(answers, expected)
 
 
 def test_single_rows_while_the_trees_sleep(tmp_path):

@@ -84,6 +84,13 @@ class Caller:
             _record(_find_version(function, args, False), args)
             function(*args)
             return
+        self.find(function, *args)(*args)
+
+    def find(self, function: Callable[..., Any], *args: Any) -> Callable[..., Any]:
+        """Return what runs a function with such arguments: compiled code, if they are arrays.
+
+        Keep it for calls that are repeated, except where functions run plainly (`runs_plainly`).
+        """
         found = None if _plain else self._found.get(function)
         if found is None:
             found = _find_version(function, args, False)
@@ -93,7 +100,7 @@ class Caller:
                     found = find_machine_code(found, args)
             if not _plain:
                 self._found[function] = found
-        found(*args)
+        return found
 
     def __reduce__(self) -> Any:
         return Caller, ()  # copies and pickles find the functions again
@@ -108,6 +115,11 @@ def plain() -> Iterator[None]:
         yield
     finally:
         _plain = before
+
+
+def runs_plainly() -> bool:
+    """Return whether functions run as plain Python: inside `plain`, or in a rehearsal."""
+    return _plain or is_recording()
 
 
 def _find_version(

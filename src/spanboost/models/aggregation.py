@@ -206,6 +206,30 @@ def mix_and_learn_rows(
             state.learn_label(forecasts[t], labels[t], weights[t])
 
 
+def mix_one(
+    state: Any,
+    forecasts: Array,
+    scaled: Array,
+    label: Array,
+    out: Array,
+    weight: float,
+    centre: float,
+    half: float,
+    low: float,
+    high: float,
+) -> None:
+    """Combine the forecasts [K] of one row, numbers in the units of the labels, as `Mixture` does.
+
+    The label, which is as in `mix_and_learn_rows`, is learned unless the weight is 0.
+    """
+    for k in range(forecasts.shape[0]):
+        scaled[0, k] = (forecasts[k] - centre) / half
+    state.mix(scaled, out)
+    if weight > 0:
+        state.learn_label(scaled, label, weight)
+    out[0] = min(max(centre + half * out[0], low), high)
+
+
 def new_aggregator(loss: Any, K: int) -> Any:
     """Return an aggregator for K experts that has learned nothing."""
     if isinstance(loss, Logistic):

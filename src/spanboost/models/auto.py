@@ -6,6 +6,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import runs_plainly
 from spanboost.compiling.step_schedule import StepSchedule
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
@@ -141,7 +142,7 @@ class AutoBoost(AutoSpec, PastModel):
 
     def _single_row(self, x: RowLike) -> ExpertRow | None:
         """Encode one row for all experts; None if it must be a block."""
-        rows = self.encoder.single(x)
+        rows = None if runs_plainly() else self.encoder.single(x)
         row, stages = self._row, (self.recent_stage, self.past_stage)
         if row is None or row.rows is not rows or (row.recent, row.stage) != stages:
             self._row = row = new_expert_row(self, rows)

@@ -7,6 +7,7 @@ Everything around the loop is in this module.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,10 +248,21 @@ class BoosterCore:
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
     ) -> None:
         """Run the loop of a single booster, in the fastest order; all have the same result."""
+        loop, state = self._loop()
+        self.call(loop, state, rows, labels, weights, out, first, last)
+
+    def bound_loop(
+        self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
+    ) -> Callable[[], None]:
+        """Return a call of `learn_rows`, to repeat while the core has this state."""
+        loop, state = self._loop()
+        args = state, rows, labels, weights, out, first, last
+        return partial(self.call.find(loop, *args), *args)
+
+    def _loop(self) -> tuple[Callable[..., None], Any]:
         if self._looped is None or self._looped.given is not self.state:
             self._looped = _fastest_loop(self.state)
-        loop, state, _ = self._looped
-        self.call(loop, state, rows, labels, weights, out, first, last)
+        return self._looped.learn, self._looped.state
 
     def _run_recorded(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int

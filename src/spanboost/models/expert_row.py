@@ -3,13 +3,15 @@
 `AutoBoost.predict_many` and `learn_many` do the same for blocks, with the same result.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.core.loop import predict
 from spanboost.models.booster import HullBoost, SpanBoost
+from spanboost.models.core_row import CoreRow
+from spanboost.models.mixture_row import MixtureRow
 from spanboost.models.past_row import PastRow
 from spanboost.models.recent_row import RecentRow
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
@@ -33,13 +35,17 @@ class ExpertRow:
         numbered = NumberedBlock(rows.encoded, 1, rows.kind.named, {}, rows.columns)
         cores, dtype = [one.core for one in experts], experts[0].core.dtype
         blocks = [core.encoder.read(numbered) for core in cores]
-        for core, block in zip(cores, blocks, strict=True):
-            core.prepare(block, 0)
         self._outs = np.zeros((len(cores), 1, 1), dtype)
-        self._parts = list(zip(cores, blocks, self._outs, strict=True))
+        self._label, weight = np.zeros((1, 1), dtype), np.ones(1, dtype)
+        self._parts = [
+            CoreRow(core, block, self._label, weight, out)
+            for core, block, out in zip(cores, blocks, self._outs, strict=True)
+        ]
         self._accepted = False
-        self._label, self._weight = np.zeros((1, 1), dtype), np.ones(1, dtype)
-        self._forecasts, self._known = np.zeros((1, 1, len(cores))), np.zeros((1, 1))
+        self._mixed = MixtureRow(self.mixture)
+        forecasts = self._outs[:, 0, 0], self._mixed.forecasts
+        run = self.mixture.call.find(write_in_units, *forecasts, 0.0, 1.0)
+        self._write_in_units = partial(run, *forecasts)
         self._near = None if self.recent is None else RecentRow(self.recent, rows)
         self._past = None if self.stage is None else PastRow(self.stage, rows)
 
@@ -48,10 +54,11 @@ class ExpertRow:
 
     def predict(self, labels: Labels, key: int) -> float:
         """Return the prediction of the mixture, corrected by past labels; learn nothing."""
-        for core, block, out in self._parts:
-            core.call(predict, core.state, block.rows, out, 0, 1)
+        for part in self._parts:
+            part.predict()
         units = self.mixture.units(labels)
-        forecast = self.mixture.combine_one(units, self._read_forecasts(labels))
+        self._read_forecasts(labels)
+        forecast = self._mixed.combine(units)
         if self._near is not None:
             forecast = self._near.predict(forecast, units)
         return forecast if self._past is None else self._past.predict(forecast, units, key)
@@ -63,37 +70,40 @@ class ExpertRow:
         """
         units = self.mixture.units(labels)
         if not self._accepted:
-            for core, block, _ in self._parts:
-                core.accept(block)
+            for part in self._parts:
+                part.accept()
             self._accepted = True
         self._label[0, 0] = label
-        (first, block, _), *others = self._parts
-        first.count_single(block, y, label)
-        for core, _, _ in others:
-            core.labels.count_as(labels)
-        for core, block, out in self._parts:
-            core.learn_span(block, self._label, self._weight, out, core.learn_rows, 0, 1)
+        first, *others = self._parts
+        first.core.count_single(first.block, y, label)
+        for part in others:
+            part.core.labels.count_as(labels)
+        for part in self._parts:
+            part.learn()
         in_units = labels.scores or self.mixture.aggregator.relative
         known = self._label.item() if in_units else y
-        self._known[0, 0] = known
-        answer = self.mixture.learn_one(units, self._read_forecasts(labels), self._known)
+        self._read_forecasts(labels)
+        answer = self._mixed.learn(units, known)
         if self._near is not None:
-            answer = self._near.learn(answer, units, y, self._known)
+            answer = self._near.learn(answer, units, y, known)
         if self._past is not None:
             answer = self._past.learn(answer, units, key, y, known)
         scored = known if labels.scores else y
-        self.loss_record.add_one(self.loss, scored, self._forecasts, answer)
+        self.loss_record.add_one(self.loss, scored, self._mixed.forecasts, answer)
         return answer
 
-    def _read_forecasts(self, labels: Labels) -> Array:
-        """Return the forecasts of the experts in the units of the labels, [1, 1, K]."""
-        forecasts, outs = self._forecasts, self._outs[:, 0, 0]
+    def _read_forecasts(self, labels: Labels) -> None:
+        """Set the forecasts of the experts in the units of the labels."""
         if labels.scores:
-            forecasts[0, 0] = outs
+            self._mixed.forecasts[:] = self._outs[:, 0, 0]
         else:
-            np.multiply(outs, labels.half, out=forecasts[0, 0], dtype=np.float64)
-            forecasts += labels.centre
-        return forecasts
+            self._write_in_units(labels.centre.item(), labels.half)
+
+
+def write_in_units(outs: Array, forecasts: Array, centre: float, half: float) -> None:
+    """Set the forecasts, in the units of the labels, to predictions in those of the model."""
+    for k in range(forecasts.shape[0]):
+        forecasts[k] = centre + half * np.float64(outs[k])
 
 
 def new_expert_row(model: "PastModel", rows: EncodedBlock | None) -> ExpertRow | None:

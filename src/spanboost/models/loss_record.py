@@ -1,5 +1,7 @@
 """The losses so far of AutoBoost and its experts, each on rows that it had not learned yet."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +10,6 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.errors import ModelFileError
 from spanboost.losses import on_vectors, scores_of, values_of
-from spanboost.losses.vector import write_values
 
 LOSSES = "losses."  # prefix of the arrays in a file
 
@@ -26,9 +27,9 @@ class AverageLoss(NamedTuple):
 class _SingleRow(NamedTuple):
     """Arrays for single rows, which are used again."""
 
-    pairs: Array  # [2, K + 1, 1] the label and the prediction, for each expert and the model
+    predictions: Array  # [K + 1] of the experts and the model
     added: Array  # [K + 2] what the row adds to the sums
-    call: Caller
+    write: Callable[[float], None]  # sets its losses, given the label
 
 
 class LossRecord:
@@ -41,6 +42,9 @@ class LossRecord:
 
     def __init__(self, experts: int) -> None:
         self.sums = np.zeros(experts + 2)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sums": self.sums}  # the next single row creates its arrays again
 
     @property
     def weight(self) -> float:
@@ -71,16 +75,23 @@ class LossRecord:
         return totals
 
     def add_one(self, loss: Any, label: float, forecasts: Array, answer: float) -> None:
-        """Add the losses of one row of weight 1, if predictions are numbers without a log link."""
+        """Add the losses of one row of weight 1, if predictions are numbers without a log link.
+
+        forecasts: [K] of the experts; answer: of the model.
+        """
         row = self._row
         if row is None:
-            K = len(self.sums) - 2
-            row = self._row = _SingleRow(np.zeros((2, K + 1, 1)), np.ones(K + 2), Caller())
-        labels, scores = row.pairs
-        labels[...] = label
-        scores[:-1, 0], scores[-1, 0] = forecasts[0, 0], answer
-        row.call(write_values, on_vectors(loss), labels, scores, row.added[1:])
+            row = self._row = self._new_row(loss)
+        row.predictions[:-1], row.predictions[-1] = forecasts, answer
+        row.write(label)
         self.sums = self.sums + row.added
+
+    def _new_row(self, loss: Any) -> _SingleRow:
+        added = np.ones(len(self.sums))
+        predictions = np.zeros(len(added) - 1)
+        arrays = on_vectors(loss), predictions, np.zeros(1), added[1:]
+        write = Caller().find(write_losses, *arrays, 0.0)
+        return _SingleRow(predictions, added, partial(write, *arrays))
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Set the sums to those of a file; files of earlier versions have none."""
@@ -90,3 +101,9 @@ class LossRecord:
         if sums.shape != self.sums.shape or sums.dtype != self.sums.dtype or not sums[0] >= 0:
             raise ModelFileError("the losses of the experts do not match the experts")
         self.sums = sums.copy()
+
+
+def write_losses(loss: Any, predictions: Array, scratch: Array, out: Array, label: float) -> None:
+    """Set out[k] to the loss of each prediction under a label."""
+    scratch[0] = label
+    loss.values(scratch, predictions.reshape((1, -1)), out)

@@ -41,21 +41,19 @@ class Mixture:
     def __init__(self, loss: Any, K: int) -> None:
         self.loss, self.K = loss, K
         self.aggregator = new_aggregator(loss, K)
-        self._call = Caller()
-        # of single rows
-        self._scaled, self._out = np.zeros((1, 1, K)), np.zeros((1, 1))
-        self._weight, self._none = np.ones(1), np.zeros(1)
+        self.call = Caller()
 
     def units(self, labels: Labels) -> Units:
         """Return the units in which the aggregator gets the next row."""
         if labels.scores or not self.aggregator.relative:
             return Units(0.0, 1.0)
-        return Units(labels.centre, labels.half, labels.log_link, labels.limits)
+        centre = labels.centre if labels.d > 1 else labels.centre.item()
+        return Units(centre, labels.half, labels.log_link, labels.limits)
 
     def combine(self, units: Units, forecasts: Array) -> Array:
         """Combine forecasts [rows, d, K] in the units of the labels; learn nothing."""
         out = np.empty(forecasts.shape[:2])
-        self._call(mix_rows, self.aggregator, _to_units(units, forecasts), out)
+        self.call(mix_rows, self.aggregator, _to_units(units, forecasts), out)
         return _flat(_from_units(units, out))
 
     def learn(
@@ -97,30 +95,8 @@ class Mixture:
         """Predict and learn rows in the same units; set `out` to the predictions."""
         scaled = _to_units(units, forecasts)
         weights = weights if units.half > 0 else 0 * weights
-        self._call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
+        self.call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
         out[...] = _from_units(units, out)
-
-    def combine_one(self, units: Units, forecasts: Array) -> float:
-        """Return what `combine` returns for one row [1, 1, K] of numbers, in less time."""
-        self._call(mix_rows, self.aggregator, self._scale_one(units, forecasts), self._out)
-        return self._convert_one(units)
-
-    def learn_one(self, units: Units, forecasts: Array, label: Array) -> float:
-        """Return what `learn` returns for one row of weight 1, and learn it, in less time."""
-        weight, scaled = self._weight if units.half > 0 else self._none, self._scaled
-        self._scale_one(units, forecasts)
-        self._call(mix_and_learn_rows, self.aggregator, scaled, label, weight, self._out)
-        return self._convert_one(units)
-
-    def _scale_one(self, units: Units, forecasts: Array) -> Array:
-        np.subtract(forecasts, units.centre, out=self._scaled)
-        np.divide(self._scaled, units.half or 1.0, out=self._scaled)
-        return self._scaled
-
-    def _convert_one(self, units: Units) -> float:
-        centre = units.centre if isinstance(units.centre, float) else units.centre.item()
-        low, high = units.limits
-        return min(max(centre + (units.half or 1.0) * self._out.item(), low), high)
 
     def named_weights(self, names: Iterable[str]) -> dict[str, float]:
         """Return the weight of each candidate by name, and of the regressions over all of them."""

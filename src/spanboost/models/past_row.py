@@ -4,19 +4,20 @@
 they would spend most of their time on creating arrays.
 """
 
-from math import isnan
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.kernels import Caller
-from spanboost.core.loop import predict
+from spanboost.compiling.kernels import kernel
+from spanboost.models.core_row import CoreRow
 from spanboost.models.mixture import Units
+from spanboost.models.mixture_row import MixtureRow
 from spanboost.models.sleeping import add_corrections
 from spanboost.rows.block import prepend_columns
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
-from spanboost.rows.past_labels import LAGS, LEVELS, learn_past, read_past
+from spanboost.rows.past_labels import LAGS, LEVELS, PastLabels
 
 if TYPE_CHECKING:
     from spanboost.models.past_stage import PastStage
@@ -34,38 +35,40 @@ class PastRow:
     """
 
     def __init__(self, stage: "PastStage", rows: EncodedBlock) -> None:
-        self.stage, self._call = stage, Caller()
-        columns = stage.state.columns
-        self._past, self._key = np.zeros((1, columns)), np.zeros(1, np.int64)
-        self._context = np.zeros(1 + columns)
-        context = np.zeros((1, 1 + columns), np.float32)
+        self.stage = stage
+        context = np.zeros((1, 1 + stage.state.columns), np.float32)
         alone, together = prepend_columns(context), prepend_columns(context, rows.encoded)
-        self._own, self._wide = rows.encoded.X, together.X[:, 1 + columns :]
-        self._columns = alone.X[0], together.X[0, : 1 + columns]
         self._outs = np.zeros((3, 1, 1), np.float32)
+        self._target, weight = np.zeros((1, 1), np.float32), np.ones(1, np.float32)
         self._parts = []
         for core, block, out in zip(
             stage.cores, (alone, together, together), self._outs, strict=True
         ):
             read = core.encoder.read(NumberedBlock(block, 1, False, {}))
-            core.prepare(read, 0)
-            self._parts.append((core, read, out))
+            self._parts.append(CoreRow(core, read, self._target, weight, out))
         self._accepted = False
-        self._target, self._weight = np.zeros((1, 1), np.float32), np.ones(1, np.float32)
+        self._mixed = MixtureRow(stage.mixture)
         self._corrections = np.zeros((3, 1))  # the target, and two predictions of it
-        self._label = np.zeros((3, 1))  # the label, its error and its weight
-        self._label[2], self._unknown = 1, np.zeros(1, bool)
-        self._candidates, self._known = np.zeros((1, 1, stage.mixture.K)), np.zeros((1, 1))
+        self._bind(rows.encoded.X[0], alone.X[0], together.X[0])
+
+    def _bind(self, own: Array, alone: Array, together: Array) -> None:
+        """Create the calls of compiled functions with the arrays of the row."""
+        stage, find = self.stage, self.stage.call.find
+        past = np.zeros(stage.state.columns)
+        columns = stage.state, past, own, alone, together, stage.state.levels, stage.direct
+        self._read = partial(find(read_columns, *columns, 0, 0.0, False, 0.0, 0.0), *columns)
+        candidates = past, self._outs, self._mixed.forecasts, stage.key is not None, stage.direct
+        self._write = partial(find(write_candidates, *candidates, 0.0, 0.0), *candidates)
+        judged = stage.sleep, *self._corrections, np.ones(1), 0, 1
+        self._judge = partial(find(add_corrections, *judged), *judged)
 
     def predict(self, forecast: float, units: Units, key: int) -> float:
         """Return the prediction, given that of the experts; learn nothing."""
-        self._key[0] = key
-        self._call(read_past, self.stage.state, self._key, self._past)
-        self._set_columns(forecast)
-        for core, block, out in self._active_parts(forecast):
-            core.call(predict, core.state, block.rows, out, 0, 1)
+        self._read(key, forecast, False, 0.0, 0.0)
+        for part in self._active_parts(forecast):
+            part.predict()
         self._set_candidates(forecast, units)
-        return self.stage.mixture.combine_one(units, self._candidates)
+        return self._mixed.combine(units)
 
     def learn(self, forecast: float, units: Units, key: int, y: float, known: float) -> float:
         """Learn the label of the row; return the prediction made before it was seen.
@@ -78,40 +81,24 @@ class PastRow:
             error = (1 + known) / 2 - to_probability(np.array([forecast])).item()
         else:
             half = units.half if units.half > 0 else 1.0
-            target -= (forecast - np.reshape(units.centre, -1).item(0)) / half
+            target -= (forecast - cast("float", units.centre)) / half
             target = min(max(target, -1.0), 1.0)
-        self._key[0], self._label[0, 0], self._label[1, 0] = key, y, error
-        self._call(learn_past, stage.state, self._key, *self._label, self._unknown, self._past)
-        self._set_columns(forecast)
+        self._read(key, forecast, True, y, error)
         self._target[0, 0] = target
         if not self._accepted:
-            for core, block, _ in self._parts:
-                core.accept(block)
+            for part in self._parts:
+                part.accept()
             self._accepted = True
-        for core, block, out in self._active_parts(forecast):
-            core.learn_rows(block.rows, self._target, self._weight, out, 0, 1)
+        for part in self._active_parts(forecast):
+            part.learn()
         self._set_candidates(forecast, units)
         outs = [self._outs.item(1) - neutral, self._outs.item(_TREES) - neutral]
         self._corrections[:, 0] = error if stage.direct else target, *outs
-        self._call(add_corrections, stage.sleep, *self._corrections, self._label[2], 0, 1)
-        self._known[0, 0] = known
-        return stage.mixture.learn_one(units, self._candidates, self._known)
+        self._judge()
+        return self._mixed.learn(units, known)
 
-    def _set_columns(self, forecast: float) -> None:
-        """Set the columns that the corrections read."""
-        context, past, levels = self._context, self._past[0], self.stage.state.levels
-        context[1:] = past
-        context[0] = forecast
-        if not self.stage.direct:
-            context[0] -= past[SLOW]
-            context[1 : 1 + levels] -= forecast
-        np.minimum(np.maximum(context, -LARGEST, out=context), LARGEST, out=context)
-        self._columns[0][:] = context
-        self._columns[1][:] = context
-        self._wide[...] = self._own
-
-    def _active_parts(self, forecast: float) -> list[Any]:
-        """Return the corrections that are not asleep, with their blocks and predictions."""
+    def _active_parts(self, forecast: float) -> list[CoreRow]:
+        """Return the corrections that are not asleep."""
         if self.stage.sleep.awake:
             return self._parts
         self._outs[_TREES] = forecast if self.stage.direct else 0  # which corrects nothing
@@ -119,18 +106,81 @@ class PastRow:
 
     def _set_candidates(self, forecast: float, units: Units) -> None:
         """Set the forecasts of all candidates, in the order of their names."""
-        past, half = self._past[0].tolist(), float(units.half)
-        last, season = past[0], past[LAGS]
-        levels = [last, last if isnan(season) else season, past[MEAN], past[MEAN + 1]]
-        if self.stage.key is not None:
-            levels += past[LEVELS], past[LEVELS + LAGS]
-        corrected = self._outs[:, 0, 0].tolist()
+        self._write(forecast, float(units.half))
         if self.stage.direct:
-            levels = to_log_odds(np.array(levels)).tolist()
-        else:
-            corrected = [forecast + half * out for out in corrected]
-        levels = [forecast if isnan(level) else level for level in levels]
-        self._candidates[0, 0] = [forecast, *levels, *corrected]
+            levels = self._mixed.forecasts[1:-3]
+            levels[:] = to_log_odds(levels)
+            levels[np.isnan(levels)] = forecast
+
+
+def read_columns(
+    state: PastLabels,
+    past: Array,
+    own: Array,
+    alone: Array,
+    together: Array,
+    levels: int,
+    direct: bool,
+    key: int,
+    forecast: float,
+    learns: bool,
+    label: float,
+    error: float,
+) -> None:
+    """Set `past`, and the columns that the corrections read, as `PastStage` does for blocks.
+
+    own: the row; alone: the columns of the past; together: the same and those of the row.
+    learns: whether to learn the label of the row, and the error of its forecast.
+    """
+    state.read_row(key, past)
+    if learns:
+        state.learn_past_label(label, error, key)
+    columns = past.shape[0]
+    alone[0] = bounded(forecast - (0.0 if direct else past[SLOW]))
+    for i in range(columns):
+        relative = i < levels and not direct
+        alone[1 + i] = bounded(past[i] - (forecast if relative else 0.0))
+    for i in range(1 + columns):
+        together[i] = alone[i]
+    for j in range(own.shape[0]):
+        together[1 + columns + j] = own[j]
+
+
+@kernel
+def bounded(value: float) -> float:
+    """Return the nearest number that is finite in float32; NaN stays NaN."""
+    if value > LARGEST:
+        return LARGEST
+    return -LARGEST if value < -LARGEST else value
+
+
+def write_candidates(
+    past: Array,
+    outs: Array,
+    candidates: Array,
+    keyed: bool,
+    direct: bool,
+    forecast: float,
+    half: float,
+) -> None:
+    """Set the candidates of a row: its forecast, past labels, and the corrected forecasts.
+
+    direct: past labels stay as they are, and corrections predict the label themselves.
+    """
+    candidates[0] = forecast
+    candidates[1] = past[0]
+    candidates[2] = past[0] if np.isnan(past[LAGS]) else past[LAGS]
+    candidates[3], candidates[4] = past[MEAN], past[MEAN + 1]
+    number = 5
+    if keyed:
+        candidates[5], candidates[6] = past[LEVELS], past[LEVELS + LAGS]
+        number = 7
+    for i in range(1, number):
+        if np.isnan(candidates[i]) and not direct:
+            candidates[i] = forecast
+    for j in range(outs.shape[0]):
+        out = np.float64(outs[j, 0, 0])
+        candidates[number + j] = out if direct else forecast + half * out
 
 
 def to_probability(score: Array) -> Array:

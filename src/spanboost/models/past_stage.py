@@ -105,7 +105,7 @@ class PastStage:
         self.state, self.sleep = new_past_labels(keyed), new_sleep()
         self.names = NAMES + (KEY_NAMES if keyed else ()) + CORRECTIONS
         self.mixture = Mixture(self.loss, len(self.names))
-        self._call = Caller()
+        self.call = Caller()
         self._set_boosters(list(_new_boosters(self.loss, seed, bits)))
 
     @property
@@ -131,7 +131,7 @@ class PastStage:
     def read_past(self, keys: Array) -> Array:
         """Return what is known now about the labels of rows with these keys."""
         past = np.empty((len(keys), self.state.columns))
-        self._call(read_past, self.state, keys, past)
+        self.call(read_past, self.state, keys, past)
         return past
 
     def predict(self, rows: StageRows, known: KnownPast) -> Array:
@@ -158,7 +158,7 @@ class PastStage:
         keys, has_past = known.keys, known.given
         past = known.fill(np.empty((len(labels), self.state.columns)))
         arrays = keys, labels, errors, given.weights, has_past, past
-        self._call(learn_past, self.state, *arrays)
+        self.call(learn_past, self.state, *arrays)
         blocks = self._encode(rows, past)
         for core, block in zip(self.cores, blocks, strict=True):
             core.accept(block)
@@ -202,7 +202,7 @@ class PastStage:
                 trees.out[first:last, 0] = neutral[first:last]
             own = trees.predictions - neutral
             weights = given.weights
-            self._call(add_corrections, self.sleep, errors, others, own, weights, first, last)
+            self.call(add_corrections, self.sleep, errors, others, own, weights, first, last)
             first = last
         return [*(each.predictions for each in linear), trees.predictions]
 

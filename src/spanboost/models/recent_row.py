@@ -6,8 +6,8 @@ row they would spend most of their time on creating arrays.
 
 import numpy as np
 
-from spanboost.compiling.arrays import Array
 from spanboost.models.mixture import Units
+from spanboost.models.mixture_row import MixtureRow
 from spanboost.models.recent_stage import (
     RecentStage,
     RecentState,
@@ -30,7 +30,7 @@ class RecentRow:
         self._forecast = np.zeros(1)
         self._own = stage.values(self._forecast)
         self._out = np.zeros((*self._own.shape, stage.K))
-        self._candidates = np.zeros((1, 1, 1 + stage.K))
+        self._mixed = MixtureRow(stage.mixture)
         self._label, self._weight, self._unit = np.zeros(1), np.ones(1), np.ones(1)
         self._given = self._state = stage.prepare(self._block, self._own)
 
@@ -39,20 +39,20 @@ class RecentRow:
         state = self._prepare(forecast)
         self.stage.call(correct_rows, state, self._cells, self._own, self._out)
         self._set_candidates(forecast)
-        return self.stage.mixture.combine_one(units, self._candidates)
+        return self._mixed.combine(units)
 
-    def learn(self, forecast: float, units: Units, y: float, known: Array) -> float:
+    def learn(self, forecast: float, units: Units, y: float, known: float) -> float:
         """Learn the label of the row; return the prediction made before it was seen.
 
-        y: in the units of the user; known: [1, 1] in those of the mixture.
+        y: in the units of the user; known: in those of the mixture.
         """
         self.stage.state = state = self._prepare(forecast)
-        self._label[0] = (1 + known.item()) / 2 if self.stage.binary else y
+        self._label[0] = (1 + known) / 2 if self.stage.binary else y
         self._unit[0] = 1.0 if self.stage.binary else units.half or 1.0
         given = self._own, self._label, self._weight, self._unit, self._out
         self.stage.call(correct_and_learn_rows, state, self._cells, *given)
         self._set_candidates(forecast)
-        return self.stage.mixture.learn_one(units, self._candidates, known)
+        return self._mixed.learn(units, known)
 
     def _prepare(self, forecast: float) -> RecentState:
         """Set the forecast, and return the state with room for the row."""
@@ -67,5 +67,5 @@ class RecentRow:
 
     def _set_candidates(self, forecast: float) -> None:
         """Set the forecasts of all candidates."""
-        self._candidates[0, 0, 0] = forecast
-        self._candidates[0, 0, 1:] = self.stage.forecasts_of(self._out)[0]
+        candidates = self._mixed.forecasts
+        candidates[0], candidates[1:] = forecast, self.stage.forecasts_of(self._out)[0]
