@@ -30,26 +30,27 @@ _SIMPLE = (
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
 FOR_CLASSES = {"sketch": 3, "evidence": 5.0, "candidates": 64}  # trees of scores of classes
-# Half the candidates take half the memory. The best of fewer is worse by chance, so less evidence
-# is enough for a split.
-_LIGHT = {"candidates": 32, "evidence": 6.5}
-_EAGER = {"candidates": 32, "evidence": 3.25}
-_HASTY = {"candidates": 32, "evidence": 1.3}
-_RECENT = _EAGER | {"depth": 10, "delay": 10, "recency": 2}
+# Less evidence than the default of trees is enough: the experts correct each other. The trees of the
+# default budget test half the candidates, which takes half the memory; wide rows lose by it.
+_SOON = {"evidence": 6.5}
+_EAGER = {"evidence": 3.25}
+_HASTY = {"evidence": 1.3}
+_LIGHT = {"candidates": 32}
+_RECENT = _LIGHT | _EAGER | {"depth": 10, "delay": 10, "recency": 2}
 _THOROUGH = (
-    Expert("trees replayed slow", Trees, _LIGHT | {"delay": 3, "depth": 10}, 200, 0.05, replay=2),
+    Expert("trees replayed slow", Trees, _SOON | {"delay": 3, "depth": 10}, 200, 0.05, replay=2),
     Expert("trees replayed eager", Trees, _EAGER | {"depth": 10}, 100, 0.1, replay=2),
-    Expert("trees slow", Trees, _LIGHT | {"delay": 3}, 200, 0.05),
+    Expert("trees slow", Trees, _SOON | {"delay": 3}, 200, 0.05),
     Expert("trees slow eager", Trees, _EAGER | {"delay": 3, "depth": 10}, 200, 0.05),
-    Expert("trees deep recent", Trees, _LIGHT | {"depth": 12, "recency": 2}, 100, 0.1),
-    Expert("trees recent", Trees, _LIGHT | {"recency": 2}, 100, 0.1),
+    Expert("trees deep recent", Trees, _SOON | {"depth": 12, "recency": 2}, 100, 0.1),
+    Expert("trees recent", Trees, _SOON | {"recency": 2}, 100, 0.1),
 )
 EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
-        Expert("trees replayed", Trees, _LIGHT | {"depth": 10}, 100, 0.1, replay=1),
-        Expert("trees eager", Trees, _EAGER | {"depth": 10}, 100, 0.1),
-        Expert("trees slow", Trees, {"candidates": 32}, 100, 0.05),
+        Expert("trees replayed", Trees, _LIGHT | _SOON | {"depth": 10}, 100, 0.1, replay=1),
+        Expert("trees eager", Trees, _LIGHT | _EAGER | {"depth": 10}, 100, 0.1),
+        Expert("trees slow", Trees, _LIGHT, 100, 0.05),
         Expert("trees recent", Trees, _RECENT, 50, 0.2),
         *_SIMPLE,
     ),
@@ -59,7 +60,7 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
         *_THOROUGH,
         Expert(
             "trees replayed slow, 2nd",
-            *(Trees, _LIGHT | {"delay": 3, "depth": 10}, 200, 0.05),
+            *(Trees, _SOON | {"delay": 3, "depth": 10}, 200, 0.05),
             replay=2,
         ),
         Expert(
@@ -67,16 +68,14 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
             *(Trees, _EAGER | {"delay": 3, "depth": 12}, 200, 0.05),
             replay=2,
         ),
-        Expert(
-            "trees replayed late", Trees, _LIGHT | {"delay": 8, "depth": 8}, 200, 0.05, replay=2
-        ),
+        Expert("trees replayed late", Trees, _SOON | {"delay": 8, "depth": 8}, 200, 0.05, replay=2),
         Expert("trees replayed deep", Trees, _EAGER | {"depth": 12}, 100, 0.1, replay=2),
         Expert("trees replayed hasty", Trees, _HASTY | {"depth": 10}, 100, 0.1, replay=2),
         Expert(
-            "trees replayed recent", Trees, _LIGHT | {"depth": 10, "recency": 2}, 100, 0.1, replay=2
+            "trees replayed recent", Trees, _SOON | {"depth": 10, "recency": 2}, 100, 0.1, replay=2
         ),
-        Expert("trees replayed", Trees, _LIGHT | {"depth": 8}, 100, 0.1, replay=2),
-        Expert("trees replayed shallow", Trees, _LIGHT | {"depth": 6}, 100, 0.15, replay=2),
+        Expert("trees replayed", Trees, _SOON | {"depth": 8}, 100, 0.1, replay=2),
+        Expert("trees replayed shallow", Trees, _SOON | {"depth": 6}, 100, 0.15, replay=2),
         *_SIMPLE,
     ),
 }
