@@ -54,6 +54,27 @@ def test_the_losses_of_later_rows_are_exact(data, shell, tmp_path):
             assert loss == pytest.approx(each[end - 100 : end].mean(), rel=1e-9)
 
 
+def test_the_row_that_has_most_of_the_loss_is_named(data, shell, tmp_path):
+    each = losses_of_rows(data, shell, tmp_path)
+    others = np.delete(each, WILD).mean()
+    printed = shell("evaluate", data, *LINEAR).out
+    assert (
+        f"row {WILD + 1} has at least 90% of the total loss: check its label; average loss of the "
+        f"other rows = {others:.6g}\n"
+    ) in printed
+    result = json.loads(shell("evaluate", data, *EVERY, *LINEAR, "--json").out)
+    assert result["dominant_row"]["row"] == WILD + 1
+    assert result["dominant_row"]["loss_of_others"] == pytest.approx(others, rel=1e-9)
+
+
+def test_no_row_of_a_usual_stream_is_named(data, shell):
+    lines = data.read_text().splitlines()
+    lines[WILD + 1] = "0.5,0.5,0.5"
+    lines[1] = "0.5,0.5,1000"  # nothing is known yet when the first row is predicted
+    data.write_text("\n".join([*lines, ""]))
+    assert "total loss" not in shell("evaluate", data, *LINEAR).out
+
+
 def test_the_progress_table_stays_narrow_and_exact(data, shell, tmp_path):
     each = losses_of_rows(data, shell, tmp_path)
     err = shell("evaluate", data, *LINEAR).err

@@ -67,6 +67,16 @@ class LossTape:
                 found[k] = running_totals(found[k], rows)[-1]
         return found
 
+    def largest(self) -> int:
+        """Return the row, from 0, with the largest weighted loss of the first model; 0 if empty."""
+        row, most = 0, -np.inf
+        for start in range(0, self.rows, BLOCK):
+            losses = self._file.read(start, min(start + BLOCK, self.rows))[:, 1]
+            here = int(losses.argmax())
+            if losses[here] > most:
+                row, most = start + here, losses[here]
+        return row
+
     def flush(self) -> None:
         """Write everything to the file; sync it to disk if it has a path."""
         self._file.flush()

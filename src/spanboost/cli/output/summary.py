@@ -13,6 +13,8 @@ from spanboost.cli.output.interval_results import compared_rows, interval_rows, 
 from spanboost.cli.output.metrics_table import align, confusion_rows, model_rows, part_rows
 
 BASELINE = " alone"
+MOST = 0.9  # share of the total loss from which on a row is named
+ROWS = 20  # at the start that are never named: a model that has learned little predicts them
 LONG = 0.5  # seconds of compiling that are worth a remark
 
 
@@ -54,6 +56,8 @@ def result_of(
         result["baseline"] = {**common, **each[baseline]}
         result["relative_improvement"] = improvement(each[names[0]], each[baseline])
     result["windows"] = windows_of(names, tape)
+    if (dominant := _dominant_row(tape)) is not None:
+        result["dominant_row"] = dominant
     if len(names) > (2 if baseline in each else 1):
         result["compared"] = each
     return result
@@ -74,6 +78,21 @@ def losses_of_each(names: Sequence[str], tape: LossTape) -> dict[str, dict[str, 
         }
         for k, name in enumerate(names)
     }
+
+
+def _dominant_row(tape: LossTape) -> dict[str, Any] | None:
+    """Return the row that has most of the first model's loss, and the loss of the others, or None.
+
+    The row is counted from 1.
+    """
+    row = tape.largest()
+    if row < ROWS:
+        return None
+    before, own, after = tape.sums([0, row, row + 1, tape.rows])
+    others = before + after
+    if not (own[1] > 0 and own[1] >= MOST * tape.last[1] and others[0] > 0):
+        return None
+    return {"row": row + 1, "loss_of_others": finite_or_none(others[1] / others[0])}
 
 
 def windows_of(names: Sequence[str], tape: LossTape) -> dict[str, Any]:
@@ -124,6 +143,8 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
         if value is not None:
             lines.append(f"{what} = {value:z.6g}")
     lines += ["", *align(part_rows(result)), ""]
+    if "dominant_row" in result:
+        lines += [_describe_dominant(result["dominant_row"]), ""]
     confusion = confusion_rows(result.get("metrics", {}).get("whole", {}))
     if confusion:
         lines += [*align(confusion), ""]
@@ -147,6 +168,13 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
         lines.append(f"bad rows left out = {result['skipped']:,}")
     lines.append(describe_speed(result))
     return "\n".join(lines)
+
+
+def _describe_dominant(found: Mapping[str, Any]) -> str:
+    text = f"row {found['row']:,} has at least {MOST:.0%} of the total loss: check its label"
+    if found["loss_of_others"] is None:
+        return text
+    return f"{text}; average loss of the other rows = {found['loss_of_others']:z.6g}"
 
 
 def describe_speed(result: Mapping[str, Any]) -> str:
