@@ -9,6 +9,7 @@ import pytest
 from streams import put
 
 from spanboost import Calibrated, load
+from spanboost.models.sample_loss import sample_loss
 
 ROWS = 1500
 LINEAR = ("--learner", "linear", "-n", "2", "--quiet")
@@ -37,7 +38,11 @@ def test_predicted_probabilities_are_calibrated(shell, flowers, tmp_path):
         losses.append(log_loss(shell("predict", flowers, "-m", model, "--keep", "label").out))
     assert losses[1] < 0.8 * losses[0]
     assert isinstance(load(model), Calibrated)
-    assert "Calibrated, 2 copies of LinearSGD" in shell("inspect", model).out
+    shown = shell("inspect", model).out
+    assert "Calibrated, 2 copies of LinearSGD" in shown
+    assert "`evaluate` measures it on unseen rows; before calibration\n" in shown
+    found = json.loads(shell("inspect", model, "--json").out)
+    assert found["kept_loss"] == sample_loss(load(model).model).loss
     assert "prediction" in shell("explain", flowers, "-m", model).out
 
 

@@ -50,6 +50,11 @@ class Calibrated(WrappedClassifier):
         super().__init__(model)
         self.map = new_map(self.known_classes)
 
+    @property
+    def uncalibrated(self) -> Model:
+        """The model whose probabilities are calibrated."""
+        return self.model
+
     def predict_many(self, X: RowsLike) -> Array:
         """Return calibrated scores for a block of rows; learn nothing."""
         return self._calibrate(self.model.predict_many(X))

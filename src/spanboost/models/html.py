@@ -5,7 +5,7 @@ from html import escape
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
-from spanboost.models.sample_loss import has_sample, sample_loss
+from spanboost.models.sample_loss import describe_loss, has_sample, sample_loss
 
 if TYPE_CHECKING:
     from spanboost.models.model import Model
@@ -68,10 +68,11 @@ def _facts(model: "Model") -> Iterator[tuple[str, str]]:
     yield "loss function", repr(model.loss_)
     if ends is not None:
         yield "labels", f"from {ends.low:z.6g} to {ends.high:z.6g}"
+    calibrated = model.uncalibrated is not model
     if model.average_loss is not None:
-        yield "loss so far", str(model.average_loss)
+        yield "loss so far", describe_loss(model.average_loss, calibrated=calibrated)
     elif has_sample(model):
-        yield "current loss", str(sample_loss(model))
+        yield "current loss", describe_loss(sample_loss(model), calibrated=calibrated)
     yield from model.own_facts().items()
     yield "health", ", ".join(health.problems()) or "good"
 

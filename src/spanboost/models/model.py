@@ -126,6 +126,11 @@ class Model:
         return {}
 
     @property
+    def uncalibrated(self) -> Model:
+        """The model whose probabilities are calibrated; the model itself without calibration."""
+        return self
+
+    @property
     def average_loss(self) -> AverageLoss | None:
         """The average loss so far; None if it is not recorded, or there are no rows yet."""
         return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.models.loss_record import AverageLoss
 from spanboost.models.row_losses import losses_of
 from spanboost.rows.block import Block, Rows, as_rows
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
@@ -38,6 +39,11 @@ class SampleLoss(NamedTuple):
         return f"{self.loss:z.6g} {kept}; `evaluate` measures it on unseen rows"
 
 
+def describe_loss(loss: AverageLoss | SampleLoss, *, calibrated: bool) -> str:
+    """Return a loss as text; that of a calibrated model is the loss before calibration."""
+    return f"{loss}; before calibration" if calibrated else str(loss)
+
+
 def has_sample(model: Model) -> bool:
     """Return whether the model or its parts keep learned rows."""
     samples = [one.row_sample for one in (model, *model.parts.values())]
@@ -52,10 +58,11 @@ def sampled_models(model: Model) -> list[Model]:
 def sample_loss(model: Model) -> SampleLoss:
     """Return the loss of the rows that the model keeps; requires `has_sample(model)`.
 
-    For a committee, it is the average over its members.
+    For a committee, it is the average over its members. Probabilities are those before calibration,
+    as for the average loss so far.
     """
     rows, total, weight = 0, 0.0, 0.0
-    for part in sampled_models(model):
+    for part in sampled_models(model.uncalibrated):
         sample = kept_rows(part)
         losses = encoded_losses(part, _decode(sample.rows), sample.labels)
         rows += len(losses)

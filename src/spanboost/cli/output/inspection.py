@@ -6,7 +6,7 @@ from math import isnan
 from typing import Any
 
 from spanboost.models.loss_record import AverageLoss
-from spanboost.models.sample_loss import SampleLoss
+from spanboost.models.sample_loss import SampleLoss, describe_loss
 from spanboost.models.spec import SharedParameters
 
 _WIDTH = 14  # of the names of facts
@@ -58,11 +58,13 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "label", _label(facts)
     for k, text in enumerate(_features(facts)):
         yield "" if k else "features", text
+    calibrated = facts["booster"] == "Calibrated"
     if "average_loss" in facts:
         average = AverageLoss(facts["average_loss"], facts["average_loss_weight"])
-        yield "loss so far", str(average)
+        yield "loss so far", describe_loss(average, calibrated=calibrated)
     elif "kept_loss" in facts:
-        yield "current loss", str(SampleLoss(facts["kept_rows"], facts["kept_loss"]))
+        sample = SampleLoss(facts["kept_rows"], facts["kept_loss"])
+        yield "current loss", describe_loss(sample, calibrated=calibrated)
     yield from facts["facts"].items()
     yield from _health(facts["health"])
     yield "size", f"{_bytes(facts['memory_bytes'])} in memory, {_bytes(facts['bytes'])} in the file"
