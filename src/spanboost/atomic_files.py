@@ -13,6 +13,12 @@ from spanboost.errors import UserError
 PARTIAL = ".partial"  # suffix of a file that is being written
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writes that need more space
 
+# of folders that cannot be created at a path
+_MISPLACED = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS),
+    errno.ENAMETOOLONG,
+)
+
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise a UserError if no file can be written to `path`, before hours of work are lost."""
@@ -27,6 +33,16 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise UserError(f"{path}: cannot write to the folder: {error.strerror}") from None
+
+
+def create_folder(folder: Path, mode: int = 0o777) -> None:
+    """Create a folder unless it exists; raise a UserError if its place does not allow that."""
+    try:
+        folder.mkdir(mode, parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno not in _MISPLACED:
+            raise
+        raise UserError(f"cannot create the folder {folder}: {error.strerror}") from None
 
 
 @contextmanager

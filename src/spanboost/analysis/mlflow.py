@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from spanboost import __version__
+from spanboost.atomic_files import create_folder
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError, install_hint
 from spanboost.losses import Logistic, Softmax
@@ -88,7 +89,7 @@ def save_model(
     folder = Path(path)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} exists and is not empty; choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    create_folder(folder)
     save(model, folder / MODEL_FILE, compact=compact)
     described = mlflow.models.Model() if mlflow_model is None else mlflow_model
     mlflow.pyfunc.add_to_model(

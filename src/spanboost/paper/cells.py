@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spanboost import __version__
-from spanboost.atomic_files import atomic_write
-from spanboost.errors import UserError
+from spanboost.atomic_files import atomic_write, create_folder
 
 FEEDBACKS = ("linear", "greedy")  # the printed one first
 ADVANTAGE = "greedy-advantage"  # greedy, with copies of stumps that rank features by advantage
@@ -67,10 +66,7 @@ class CellStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot create the folder {folder}: {error.strerror}") from None
+        create_folder(folder)
 
     def find(self, stamp: str, *name: str) -> Cell | None:
         """Return the cell with this name and stamp, or None."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from spanboost.analysis.batch_trees import BatchTrees
 from spanboost.analysis.progressive import LossTape, progressive, rows_to_show
-from spanboost.atomic_files import atomic_write
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.generated import make_drifting_stream
@@ -146,6 +146,7 @@ def _bar() -> Any:
 def demo(args: Namespace) -> int:
     """Run `spanboost demo`."""
     if args.save is not None:
+        check_writable(args.save)
         save(args.rows, args.seed, args.save)
     run(args.rows, args.n, args.seed, sys.stdout)
     return 0

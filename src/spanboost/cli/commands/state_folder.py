@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from spanboost.atomic_files import PARTIAL
+from spanboost.atomic_files import PARTIAL, create_folder
 from spanboost.cli.offline import existing_folder
 from spanboost.service.storage.backup import extract_backup, pending_paths
 from spanboost.service.storage.disk_errors import explain_disk_errors
@@ -73,7 +73,7 @@ def restore(args: Namespace) -> int:
         if not source.is_file():
             _restore(args, existing_folder(args.source))
             return 0
-        new.parent.mkdir(parents=True, exist_ok=True)
+        create_folder(new.parent)
         with TemporaryDirectory(PARTIAL, f"{new.name}.", new.parent) as extracted:
             extract_backup(source, Path(extracted))
             _restore(args, Path(extracted))

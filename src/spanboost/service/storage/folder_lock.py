@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from spanboost.atomic_files import create_folder
 from spanboost.service.storage.record_files import StateError, close_quietly
 
 # of file systems, such as NFS, on which a folder cannot be locked
@@ -21,7 +22,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Create the folder if needed, and lock it for this process."""
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file; expected a folder")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    create_folder(folder, 0o700)
     with ExitStack() as opened:
         entry = os.open(folder, os.O_RDONLY)
         opened.callback(close_quietly, entry)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj, rmtree
 
-from spanboost.atomic_files import atomic_write
+from spanboost.atomic_files import atomic_write, create_folder
 from spanboost.errors import UsageError
 from spanboost.service.storage.folder_check import Report, Snapshot
 from spanboost.service.storage.journal_rewrite import write_journal
@@ -83,7 +83,7 @@ def restore_folder(report: Report, record: int, new: Path, pending: Sequence[Pat
     check_new_folder(new)
     snapshots = check_restore(report, record)
     created = not new.exists()
-    new.mkdir(parents=True, exist_ok=True, mode=0o700)
+    create_folder(new, 0o700)
     try:
         _write_parts(report._replace(snapshots=snapshots), record, new, pending)
     except BaseException:
