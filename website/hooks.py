@@ -2,7 +2,7 @@
 
 They add generated pages: the README as the home page, the command-line reference from the parser,
 the notebooks, the index for language models, and every file of the repository that a page links to,
-so that all links stay on the site.
+so that all links stay on the site. They also adapt the search.
 """
 
 import posixpath
@@ -31,6 +31,7 @@ LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml", ".yaml": "yaml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # escaped bar, needed by other Markdown readers
 SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # not in a block
+OPERATORS = r"(?:^|\s+)[*+\-:^~]+(?=\s+|$)"  # that the worker of the search removes from a query
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
@@ -71,6 +72,24 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
     if found:
         raise PluginError(f"{page.file.src_uri} loads from another host: {found.group()}")
     return output
+
+
+def on_post_build(config: Any) -> None:
+    """Let the search find options."""
+    workers = [*Path(config.site_dir).glob("assets/javascripts/workers/search.*.min.js")]
+    if len(workers) != 1:
+        raise PluginError(f"expected one worker of the search (got {len(workers)})")
+    workers[0].write_text(find_options(workers[0].read_text()))
+
+
+def find_options(script: str) -> str:
+    """Return the worker of the search without the dashes of options such as --keep in queries.
+
+    Two dashes are a syntax error of its language of queries, which finds nothing.
+    """
+    if script.count(OPERATORS) != 1:
+        raise PluginError("the worker of the search has changed; adapt find_options")
+    return script.replace(OPERATORS, rf"\B--(?=\w)|{OPERATORS}")
 
 
 def _index(text: str) -> str:
