@@ -4,10 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
 from spanboost.models.booster_core import BoosterCore
 from spanboost.rows.encoder import EncodedBlock
+from spanboost.rows.replay import ReplayMemory
+from spanboost.rows.replay_row import ReplayRow, can_replay_single
 
 
 class CoreRow:
@@ -25,6 +29,7 @@ class CoreRow:
         # the states for which there are calls: a state has other arrays once it has more room
         self._predicted: Any = None
         self._learned: Any = None
+        self._replay: ReplayRow | None = None
         self._predict: Callable[[], None]
         self._learn: Callable[[], None]
         core.prepare(block, 0)
@@ -46,10 +51,32 @@ class CoreRow:
 
     def learn(self) -> None:
         """Set the prediction, and learn the label."""
-        core, row = self.core, (self._label, self._weight, self.out)
+        core = self.core
         if core.memory is not None:
-            core.learn_span(self.block, *row, core.learn_rows, 0, 1)
+            self._learn_and_replay(core.memory)
             return
         if core.state is not self._learned:
-            self._learn, self._learned = core.bound_loop(self.block.rows, *row, 0, 1), core.state
+            self._bind_loop(self.block.rows, self._label, self._weight, self.out)
         self._learn()
+
+    def _learn_and_replay(self, memory: ReplayMemory) -> None:
+        """Learn the label, and the rows that are replayed after it."""
+        core, label, weight = self.core, self._label, self._weight
+        if not can_replay_single(memory):
+            core.learn_span(self.block, label, weight, self.out, core.learn_rows, 0, 1)
+            return
+        if self._replay is None:
+            self._replay = ReplayRow(memory, self.block.encoded, label, weight, core.call)
+            self._outs = np.zeros((1 + memory.times, 1), self.out.dtype)
+        replay = self._replay
+        replay.write()
+        if core.state is not self._learned:
+            self._bind_loop(replay.rows, replay.labels, replay.weights, self._outs)
+        self._learn()
+        replay.count()
+        self.out[0] = self._outs[0]
+
+    def _bind_loop(self, rows: Any, labels: Array, weights: Array, outs: Array) -> None:
+        """Create the call that learns these rows in the current state."""
+        self._learn = self.core.bound_loop(rows, labels, weights, outs, 0, len(outs))
+        self._learned = self.core.state

@@ -141,18 +141,24 @@ class ReplayMemory:
 
     def _single_piece(self, rows: Any, labels: Array, weights: Array, row: int) -> Piece:
         """Return the piece of one new row, as `_next_piece` does, in a third of the time."""
-        number, slot = self.learned, self.learned % self.ring
+        slot = self.learned % self.ring
         self.rows.put(rows, row, row + 1, np.array([slot]))
         self.labels[slot], self.weights[slot] = self._kept(labels[row : row + 1])[0], weights[row]
-        index = np.full(1 + self.times if number else 1, slot)  # nothing to draw before the first
-        for k in range(1, len(index)):
-            bits = hash_integer(number * self.times + k - 1 + int(self.key)) >> 11
-            index[k] = (number - 1 - int(bits * 2.0**-53 * min(number, self.size))) % self.ring
+        index = np.array([slot, *self.next_slots()], np.int64)
         drawn_weights = self.weights[index]
         drawn_weights[1:] *= self.weights.dtype.type(self.weight)
         place = np.zeros(1, np.int64)
         drawn = self.rows.take(index), self._labels(index, labels.shape[1]), drawn_weights
         return Piece(*drawn, place, row, row + 1)
+
+    def next_slots(self) -> list[int]:
+        """Return the slots of the rows to replay after the next new row."""
+        number, slots = self.learned, list[int]()
+        among, key = min(number, self.size), int(self.key)
+        for k in range(self.times if number else 0):  # nothing to draw before the first row
+            bits = hash_integer(number * self.times + k + key) >> 11
+            slots.append((number - 1 - int(bits * 2.0**-53 * among)) % self.ring)
+        return slots
 
     def _draw(self, number: Array) -> Array:
         """Return the numbers of the rows to replay after each of these rows, [rows, times]."""
