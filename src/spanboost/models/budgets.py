@@ -30,8 +30,8 @@ _SIMPLE = (
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
 FOR_CLASSES = {"sketch": 3, "evidence": 5.0, "candidates": 64}  # trees of scores of classes
-# Less evidence than the default of trees is enough, because the experts correct each other. The trees
-# of the budget "default" test half the candidates to take half the memory; wide rows lose by it.
+# Less evidence than the default of trees is enough, because the experts correct each other. The
+# trees of "default" test half the candidates to take half the memory; wide rows lose by it.
 _SOON = {"evidence": 6.5}
 _EAGER = {"evidence": 3.25}
 _HASTY = {"evidence": 1.3}
