@@ -1,6 +1,7 @@
 """The Python reference: every public name once, docstrings as Markdown, search from disk."""
 
 import inspect
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +35,20 @@ def test_every_public_name_is_in_the_reference_once():
         expected |= set(public_classes(module))
     assert expected <= set(counts)
     assert set(counts.values()) == {1}
+
+
+def test_the_members_of_models_that_guides_use_are_in_the_reference():
+    guides = "".join(page.read_text() for page in [*ROOT.glob("docs/*.md"), ROOT / "README.md"])
+    examples = "".join(re.findall("^```.*?^```", guides, re.MULTILINE | re.DOTALL))
+    used = {*re.findall(r"\bmodel\.([a-z]\w*)", examples)} - {"labels"}
+    sections = (ROOT / "docs/api/models.md").read_text().split("::: spanboost.")[1:]
+    models = [section for section in sections if "learn_many" in section]
+    assert len(models) >= 7
+    for section in models:
+        name, _, options = section.partition("\n")
+        members = {one for one in used if hasattr(getattr(spanboost, name), one)}
+        assert {"learn_many", "predict_many", "health"} <= members
+        assert members <= {*re.findall(r"\w+", options)}, name
 
 
 def test_every_loss_is_in_the_reference():
