@@ -133,6 +133,16 @@ def test_the_default_label_of_json_lines_that_is_ignored(shell, tmp_path):
     assert "the label column 'label' is also in --ignore" in err
 
 
+def test_hints_name_only_options_that_the_command_takes(data, model, shell, tmp_path):
+    text = put(tmp_path, "t.csv", as_csv([row | {"label": "cheap"} for row in HOUSES]))
+    hint = "; for two classes use --loss logistic, for more --loss softmax\n"
+    assert shell("evaluate", text, *EVERY, status=2).err.endswith(hint)
+    err = shell("evaluate", text, "-i", model, "--quiet", status=2).err
+    assert err.endswith("the label 'cheap' is not a number\n")
+    words = put(tmp_path, "w.csv", as_csv([row | {"size": "big"} for row in HOUSES]))
+    assert "--categorical" not in shell("predict", words, "-m", model, status=2).err
+
+
 def test_a_key_of_times(shell, tmp_path):
     data = put(tmp_path, "days.csv", b"day,a,y\n2025-01-01,1,2\n2025-01-02,2,3\n")
     printed = shell("evaluate", data, "--budget", "fast", "--quiet", "--key", "day", status=2)

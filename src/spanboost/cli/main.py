@@ -5,11 +5,13 @@ import os
 import re
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost.cli.parser import parser
+from spanboost.cli.usage import fitting_hints
 from spanboost.data.messages.addresses import hide_password
 from spanboost.errors import ClusterError, UserError
 
@@ -39,13 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        print(
-            "spanboost: not enough memory; use fewer copies (-n) or fewer bits (-b)",
-            file=sys.stderr,
-        )
+        hint = "; use fewer copies (-n) or fewer bits (-b)" if "-n" in _usable_flags(args) else ""
+        print(f"spanboost: not enough memory{hint}", file=sys.stderr)
         return 1
     except (UserError, ClusterError) as error:
-        print(f"spanboost: {error}", file=sys.stderr)
+        print(f"spanboost: {fitting_hints(str(error), _usable_flags(args))}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
     except OSError as error:  # for example a missing file or a full disk
         where = "" if error.filename is None else f"{error.filename}: "
@@ -53,6 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = "file not found" if missing else error.strerror or error
         print(f"spanboost: {where}{what}", file=sys.stderr)
         return 2 if isinstance(error, _MISSING) else 1
+
+
+def _usable_flags(args: Namespace) -> frozenset[str]:
+    """Return the options of a command; with a loaded model, those of new models are refused."""
+    if getattr(args, "initial", None) is None:
+        return frozenset(args.flags)
+    from spanboost.cli.from_args import OF_DATA, OF_MODELS, option_name  # heavy, for errors only
+
+    refused = {option_name(name) for name in (*OF_MODELS, *OF_DATA)} | {"-b"}
+    return frozenset(args.flags - refused)
 
 
 def program() -> NoReturn:

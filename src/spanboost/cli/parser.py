@@ -387,7 +387,7 @@ def parser(name: str | None = None) -> argparse.ArgumentParser:
         if name in (None, command.name):
             options = import_module(f"spanboost.cli.{command.options}")
             getattr(options, f"add_{command.name}_options")(one)
-            one.set_defaults(command=_runner(command))
+            one.set_defaults(command=_runner(command), flags=one.flags)
     return parser
 
 

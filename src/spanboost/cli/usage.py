@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -19,6 +19,7 @@ _OTHER_NAMES = {  # what options are called elsewhere
     **dict.fromkeys(("initial-regressor", "resume-from"), "initial"),
     **dict.fromkeys(("random-state", "random-seed"), "seed"),
 }
+_ADVISED = re.compile(r"(?:use|with) (--?[a-z][a-z-]*)")  # options that hints name
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$")
 
 
@@ -53,6 +54,11 @@ class CommandParser(argparse.ArgumentParser):
         self.given: dict[str, Any] = {}
         for name in (None, "store"):  # the action of options that name none
             self.register("action", name, _StoreOnce)
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """The options of the command."""
+        return frozenset(self._option_string_actions)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; report an unknown option before a required one that is missing."""
@@ -90,6 +96,16 @@ class CommandParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("--") and " " not in name and name not in known:
                 self.error(f"unknown option {name}{_suggest_option(name, [*known])}")
+
+
+def fitting_hints(message: str, flags: Collection[str]) -> str:
+    """Return a message without hints to use options that are not among these.
+
+    The library gives a hint without knowing the command that shows it. Hints follow a semicolon.
+    """
+    problem, *hints = message.split("; ")
+    kept = [hint for hint in hints if {*_ADVISED.findall(hint)} <= {*flags}]
+    return "; ".join([problem, *kept])
 
 
 def _show_value(value: Any) -> str:
