@@ -28,7 +28,7 @@ def test_it_knows_the_functions_of_autoboost():
     found = names(learner="auto", budget="fast")
     for task in ("learn", "predict"):
         assert sum(name.startswith(task) for name in found) == 4  # one for each learner
-    assert {"follow_labels", "mix_rows", "mix_and_learn_rows"} <= set(found)
+    assert {"follow_labels", "mix_rows", "mix_and_learn_rows", "mix_one"} <= set(found)
 
 
 def test_all_budgets_share_most_code():

@@ -80,17 +80,16 @@ class Caller:
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> None:
         """Run function(*args)."""
-        if is_recording():
-            _record(_find_version(function, args, False), args)
-            function(*args)
-            return
         self.find(function, *args)(*args)
 
     def find(self, function: Callable[..., Any], *args: Any) -> Callable[..., Any]:
         """Return what runs a function with such arguments: compiled code, if they are arrays.
 
-        Keep it for calls that are repeated, except where functions run plainly (`runs_plainly`).
+        It can be kept while `runs_plainly` returns the same.
         """
+        if is_recording():
+            _record(_find_version(function, args, False), args)
+            return function
         found = None if _plain else self._found.get(function)
         if found is None:
             found = _find_version(function, args, False)

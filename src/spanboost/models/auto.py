@@ -142,9 +142,9 @@ class AutoBoost(AutoSpec, PastModel):
 
     def _single_row(self, x: RowLike) -> ExpertRow | None:
         """Encode one row for all experts; None if it must be a block."""
-        rows = None if runs_plainly() else self.encoder.single(x)
-        row, stages = self._row, (self.recent_stage, self.past_stage)
-        if row is None or row.rows is not rows or (row.recent, row.stage) != stages:
+        rows, row = self.encoder.single(x), self._row
+        given = self.recent_stage, self.past_stage, runs_plainly()
+        if row is None or row.rows is not rows or (row.recent, row.stage, row.plain) != given:
             self._row = row = new_expert_row(self, rows)
         return row
 

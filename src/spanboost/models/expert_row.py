@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import runs_plainly
 from spanboost.models.booster import HullBoost, SpanBoost
 from spanboost.models.core_row import CoreRow
 from spanboost.models.mixture_row import MixtureRow
@@ -29,7 +30,7 @@ class ExpertRow:
 
     def __init__(self, model: "PastModel", rows: EncodedBlock) -> None:
         self.rows, self.mixture, self.stage = rows, model.mixture, model.past_stage
-        self.recent = model.recent_stage
+        self.recent, self.plain = model.recent_stage, runs_plainly()
         self.loss_record, self.loss = model.loss_record, model.loss_
         experts = model.boosters()
         numbered = NumberedBlock(rows.encoded, 1, rows.kind.named, {}, rows.columns)

@@ -39,6 +39,7 @@ def needed_jobs(spec: ModelSpec) -> list[Job]:
     with recorded_jobs(jobs), np.errstate(all="ignore"):
         for step in progressive({"model": model}, [rows], tape):
             model.predict_many(step.batch.X)
+        model.predict_one([1.0, 1.0])  # AutoBoost has more code for single rows
     tape.close()
     return jobs
 
