@@ -362,6 +362,13 @@ def test_files_cut_short_or_damaged(format, data):
     assert found.error is None or found.error.startswith("x")
 
 
+@pytest.mark.parametrize("format", ["Arrow file", "Arrow stream", "Feather"])
+def test_names_that_are_not_text(format):
+    raw = FORMATS[format](pa.table({"zebra crossing": [1, 2], "y": [5, 6]}))
+    found = read(raw.replace(b"zebra", b"zebr\xff"))
+    assert found.error.startswith("x: damaged or not supported: 'utf-8'")
+
+
 DATA = Path(os.environ.get("SPANBOOST_DATA", "no such folder"))
 
 

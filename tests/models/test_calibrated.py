@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spanboost import (
@@ -118,6 +118,8 @@ def test_the_bound_holds_against(name, spread):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5), st.floats(0.01, 50))
+@example(208, 2, 42.0)  # the probability of a class is 1 minus less than 1e-9
+@example(0, 2, 400.0)
 @settings(max_examples=25, deadline=None)
 def test_the_bound_holds_for_weighted_rows_and_probabilities_sum_to_1(seed, classes, spread):
     rng = np.random.default_rng(seed)
@@ -169,7 +171,9 @@ def oracle(all_scores, classes, weights):
         top = second.argmax()
         place, chance = (top, min(int(second[top] * 20), 19)), min(second[top], 1 - 1e-9)
         found = min((right[place] + 20 * chance) / (past[place] + 20), 1 - 1e-9)
-        third = second * (1 - found) / (1 - chance)
+        third = second.copy()
+        third[top] = 0
+        third *= (1 - found) / third.sum()
         third[top] = found
         each = np.array([first, second, third])
         out.append(np.log(mixed @ each))

@@ -78,7 +78,7 @@ class ProbabilityMap(NamedTuple):
         chance = min(math.exp(log[1, top]), SUREST)
         right = self.right[top, place] + BIN_PRIOR * chance
         found = min(right / (self.past[top, place] + BIN_PRIOR), SUREST)
-        rest = math.log((1 - found) / (1 - chance))
+        rest = math.log(1 - found) - log_of_others(log[1], top, known)
         for k in range(known):
             log[2, k] = math.log(found) if k == top else log[1, k] + rest
 
@@ -148,6 +148,23 @@ def normalise_logs(log: Array, known: int) -> None:
     largest += math.log(total)
     for k in range(known):
         log[k] -= largest
+
+
+@kernel
+def log_of_others(log: Array, top: int, known: int) -> float:
+    """Return the logarithm of the sum of all probabilities but the largest one.
+
+    1 minus the largest one has few digits if it is almost 1.
+    """
+    largest, total = -np.inf, 0.0
+    for k in range(known):
+        largest = max(largest, log[k]) if k != top else largest
+    if largest == -np.inf:
+        return 0.0  # there are no others
+    for k in range(known):
+        if k != top:
+            total += math.exp(log[k] - largest)
+    return largest + math.log(total)
 
 
 def new_map(classes: int) -> ProbabilityMap:

@@ -29,6 +29,7 @@ class OpenTable(NamedTuple):
 
     name: str
     schema: Any
+    names: list[str]  # of the columns
     rows: int | None  # number of rows; None if unknown
     batches: Callable[[list[int], int], Iterator[Any]]  # (column positions, rows per batch)
 
@@ -68,7 +69,7 @@ class TableReader:
         """Yield the rows of a table; `note_line` receives the number of the last row so far."""
         if self.schema.columns is None:
             self._set_columns(table)
-        positions = self.schema.positions(table.name, table.schema.names, self.labelled, self.keep)
+        positions = self.schema.positions(table.name, table.names, self.labelled, self.keep)
         self._check(table, positions)
         builder = BatchBuilder(self.schema, self.problems, table.name, self.learn)
         with closing(prefetch(self._parts(table, positions), 1)) as parts:
@@ -78,7 +79,7 @@ class TableReader:
 
     def _set_columns(self, table: OpenTable) -> None:
         """Set the columns of the schema by their types and, for strings, by the first rows."""
-        features = self.schema.choose_features(table.name, table.schema.names, self.problems.note)
+        features = self.schema.choose_features(table.name, table.names, self.problems.note)
         kinds = {name: _kind(table.name, table.schema.field(name)) for name in features}
         texts = [name for name in features if kinds[name] == CATEGORY]
         samples = {name: list[str | None]() for name in features} | _first_texts(table, texts)
@@ -106,7 +107,7 @@ class TableReader:
 
     def _parts(self, table: OpenTable, positions: ColumnPositions) -> Iterator[ColumnPart]:
         """Yield the required columns, some rows at a time."""
-        names = table.schema.names
+        names = table.names
         wanted = [*dict.fromkeys([*_used(positions), *positions.kept])]
         width = sum(_value_bytes(table.schema.field(position).type) for position in wanted)
         rows = max(1, min(self.size, BYTES // width))
@@ -147,7 +148,7 @@ def _first_texts(table: OpenTable, names: list[str]) -> dict[str, list[str | Non
     texts: dict[str, list[str | None]] = {name: [] for name in names}
     if not names:
         return texts
-    positions = [table.schema.names.index(name) for name in names]
+    positions = [table.names.index(name) for name in names]
     rows = 0
     with _readable_errors(table.name):
         for batch in table.batches(positions, SAMPLE_ROWS):
@@ -187,7 +188,7 @@ def _open_parquet(name: str, file: BinaryIO) -> OpenTable:
     def batches(wanted: list[int], rows: int) -> Iterator[Any]:
         return table.iter_batches(rows, columns=[schema.names[position] for position in wanted])
 
-    return OpenTable(name, schema, table.metadata.num_rows, batches)
+    return OpenTable(name, schema, schema.names, table.metadata.num_rows, batches)
 
 
 def _open_arrow(name: str, file: BinaryIO, open_table: Callable[..., Any]) -> OpenTable:
@@ -202,7 +203,8 @@ def _open_arrow(name: str, file: BinaryIO, open_table: Callable[..., Any]) -> Op
             batch.validate(full=True)  # Arrow does not validate these files itself
             yield from (batch.slice(start, rows) for start in range(0, len(batch), rows))
 
-    return OpenTable(name, open_table(file).schema, None, batches)
+    schema = open_table(file).schema
+    return OpenTable(name, schema, schema.names, None, batches)
 
 
 def _kind(name: str, field: Any) -> str:

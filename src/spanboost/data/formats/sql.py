@@ -112,7 +112,8 @@ def _open_result(name: str, fetched: Iterator[Fetched]) -> OpenTable | None:
         for batch in chain(start, later):
             yield from (batch.slice(first, rows) for first in range(0, len(batch), rows))
 
-    return OpenTable(name, start[0].schema, None, batches)
+    schema = start[0].schema
+    return OpenTable(name, schema, schema.names, None, batches)
 
 
 def _as_batch(name: str, part: Fetched, schema: Any) -> Any:
