@@ -12,6 +12,7 @@ from spanboost import AutoBoost, LinearSGD, ModelFileError, Rows, Trees, load, s
 from spanboost.compiling.kernels import plain
 from spanboost.models import auto
 from spanboost.models.budgets import EXPERTS, Expert
+from spanboost.models.past_row import single_probability, to_probability
 from spanboost.models.sleeping import PERIOD, TRIAL, new_sleep
 from spanboost.rows.past_rows import RowsWithPast
 
@@ -126,6 +127,12 @@ def test_single_rows_between_blocks_give_the_same_file(kind, loss, tmp_path):
     answers += [model.learn_one(x, label) for x, label in rest]
     np.testing.assert_array_equal(answers, expected)
     assert read(model, tmp_path / "one.sb") == read(whole, tmp_path / "whole.sb")
+
+
+def test_the_probability_of_one_score_has_the_same_bits():
+    scores = np.append(np.random.default_rng(0).normal(size=500) * 300, [0.0, -1e9, 1e9, 40.0])
+    ones = [single_probability(score) for score in scores.tolist()]
+    assert np.array(ones).tobytes() == to_probability(scores).tobytes()
 
 
 def test_single_rows_in_plain_python():

@@ -192,7 +192,7 @@ class BoosterCore:
 
         label: what `Labels.single` returned for y.
         """
-        if self.sample is not None:
+        if self.sample is not None and self.sample.may_keep(self.labels.seen):
             kept = np.full((1, 1), label if self.labels.scores else y)
             self.sample.offer(rows.encoded, kept, np.ones(1), self.labels.seen)
         self.labels.count_single(y)

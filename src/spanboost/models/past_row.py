@@ -78,7 +78,7 @@ class PastRow:
         stage, error, target, neutral = self.stage, y - forecast, known, 0.0
         if stage.direct:
             y, neutral = known, forecast
-            error = (1 + known) / 2 - to_probability(np.array([forecast])).item()
+            error = (1 + known) / 2 - single_probability(forecast)
         else:
             half = units.half if units.half > 0 else 1.0
             target -= (forecast - cast("float", units.centre)) / half
@@ -189,8 +189,13 @@ def to_probability(score: Array) -> Array:
     return chance
 
 
+def single_probability(score: float) -> float:
+    """Return what `to_probability` returns for one score, in less time."""
+    return 1 / (1 + float(np.exp(-min(max(score, -500.0), 500.0))))
+
+
 def to_log_odds(labels: Array) -> Array:
     """Return the log-odds that past labels, or means of them, stand for."""
-    chance = np.clip((1 + labels) / 2, SURE, 1 - SURE)
+    chance = np.minimum(np.maximum((1 + labels) / 2, SURE), 1 - SURE)  # sooner than np.clip
     odds: Array = np.log(chance / (1 - chance))
     return odds

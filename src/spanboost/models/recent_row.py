@@ -8,6 +8,7 @@ import numpy as np
 
 from spanboost.models.mixture import Units
 from spanboost.models.mixture_row import MixtureRow
+from spanboost.models.past_row import single_probability
 from spanboost.models.recent_stage import (
     RecentStage,
     RecentState,
@@ -27,8 +28,7 @@ class RecentRow:
     def __init__(self, stage: RecentStage, rows: EncodedBlock) -> None:
         self.stage, self._block = stage, rows.encoded
         self._cells = own_cells(rows.encoded)
-        self._forecast = np.zeros(1)
-        self._own = stage.values(self._forecast)
+        self._own = stage.values(np.zeros(1))
         self._out = np.zeros((*self._own.shape, stage.K))
         self._mixed = MixtureRow(stage.mixture)
         self._label, self._weight, self._unit = np.zeros(1), np.ones(1), np.ones(1)
@@ -56,9 +56,9 @@ class RecentRow:
 
     def _prepare(self, forecast: float) -> RecentState:
         """Set the forecast, and return the state with room for the row."""
-        self._forecast[0] = forecast
         if self.stage.binary:
-            self._own = self.stage.values(self._forecast)
+            chance = single_probability(forecast)
+            self._own[0] = 1 - chance, chance
         else:
             self._own[0, 0] = forecast
         if self.stage.state is not self._given:
@@ -68,4 +68,8 @@ class RecentRow:
     def _set_candidates(self, forecast: float) -> None:
         """Set the forecasts of all candidates."""
         candidates = self._mixed.forecasts
-        candidates[0], candidates[1:] = forecast, self.stage.forecasts_of(self._out)[0]
+        candidates[0] = forecast
+        if self.stage.binary:
+            candidates[1:] = self.stage.forecasts_of(self._out)[0]
+        else:
+            candidates[1] = self._out.item()

@@ -21,6 +21,7 @@ from spanboost.errors import ModelFileError, ParameterError
 from spanboost.losses import Logistic, Softmax, resolve
 from spanboost.models.asking import Asking, new_asking
 from spanboost.models.mixture import AGGREGATOR, Mixture
+from spanboost.models.past_row import to_probability
 from spanboost.models.past_stage import (
     StageLabels,
     StageRows,
@@ -166,7 +167,7 @@ class RecentStage:
     def values(self, forecasts: Array) -> Array:
         """Return forecasts as numbers, or as probabilities of classes, [rows, values]."""
         if self.binary:
-            chance = 1 / (1 + np.exp(-np.clip(forecasts, -500, 500)))
+            chance = to_probability(forecasts)
             return np.stack([1 - chance, chance], axis=1)
         if self.scores:
             chances = np.exp(forecasts - forecasts.max(axis=1, keepdims=True))

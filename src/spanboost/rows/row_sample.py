@@ -46,7 +46,7 @@ class RowSample:
         labels: [rows, outputs] in the units of the user, or class numbers.
         number: how many rows were learned before; rows of weight 0 are not learned.
         """
-        if number + len(weights) <= self._next:
+        if not self.may_keep(number + len(weights) - 1):
             return
         learned = np.flatnonzero(weights > 0)
         numbers = number + np.arange(len(learned))
@@ -62,6 +62,10 @@ class RowSample:
         self.kept = max(self.kept, 1 + int(slots.max(initial=-1)))
         if self.kept == self.size:
             self._next = self._next_kept(number + len(learned))
+
+    def may_keep(self, number: int) -> bool:
+        """Return whether a row up to this number may be kept; if not, none has to be offered."""
+        return number >= self._next
 
     @property
     def size(self) -> int:
