@@ -253,6 +253,42 @@ def test_single_rows_blocks_and_files_have_the_same_importances(tmp_path):
     assert feature_importances(whole) == feature_importances(other)
 
 
+def changing_columns(seed, before=10_000, after=2000):
+    """Return rows whose label is column 1 at first, and column 3 later."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (before + after, 5))
+    y = np.where(np.arange(len(X)) < before, X[:, 1], X[:, 3])
+    return X, y + 0.1 * rng.normal(size=len(y))
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (lambda: SpanBoost(LinearSGD(), 4, label_range="auto"), 500),
+        (lambda: SpanBoost(Trees(), 20, label_range="auto"), 2000),
+        (lambda: AutoBoost(budget="fast"), 500),
+    ],
+    ids=["linear", "trees", "auto"],
+)
+def test_importances_follow_a_change_of_the_column_that_matters(model, rows):
+    for seed in range(2):
+        X, y = changing_columns(seed, after=rows)
+        boosted = model()
+        boosted.learn_many(X, y)
+        found = feature_importances(boosted)
+        assert next(iter(found)) == 3
+        assert found[3] > 2 * found[1]
+
+
+def test_all_rows_count_in_a_stream_sorted_by_its_labels():
+    X = np.random.default_rng(0).uniform(-1, 1, (8000, 3))
+    y = X[:, 1] > 0
+    order = np.argsort(y, kind="stable")
+    model = SpanBoost(Trees(), 20, loss="logistic", D=3.0, B=6.0)
+    model.learn_many(X[order], np.where(y[order], 1.0, -1.0))
+    assert next(iter(feature_importances(model))) == 1
+
+
 def test_classes_vectors_and_emerging_classes(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (900, 3))

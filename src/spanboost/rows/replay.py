@@ -113,7 +113,7 @@ class ReplayMemory:
         """Restore the memory: these are the last of `learned` rows, as `state` returned them."""
         self.reserve(rows, labels.shape[1], labels.dtype)
         slots = np.arange(learned - len(weights), learned) % self.ring
-        self.rows.put(rows, 0, len(weights), slots)
+        self.rows.put(rows, np.arange(len(weights)), slots)
         self.labels[slots], self.weights[slots] = labels, weights
         self.learned = learned
 
@@ -121,7 +121,7 @@ class ReplayMemory:
         learned = weights[first:last] > 0  # the others are predicted and not kept
         number = self.learned + np.cumsum(learned) - learned
         slots = np.where(learned, number % self.ring, self.ring + np.arange(last - first))
-        self.rows.put(rows, first, last, slots)
+        self.rows.put(rows, np.arange(first, last), slots)
         self.labels[slots] = self._kept(labels[first:last])
         self.weights[slots] = weights[first:last]
         order = np.column_stack([slots, self._draw(number) % self.ring])
@@ -142,7 +142,7 @@ class ReplayMemory:
     def _single_piece(self, rows: Any, labels: Array, weights: Array, row: int) -> Piece:
         """Return the piece of one new row, as `_next_piece` does, in a third of the time."""
         slot = self.learned % self.ring
-        self.rows.put(rows, row, row + 1, np.array([slot]))
+        self.rows.put(rows, np.array([row]), np.array([slot]))
         self.labels[slot], self.weights[slot] = self._kept(labels[row : row + 1])[0], weights[row]
         index = np.array([slot, *self.next_slots()], np.int64)
         drawn_weights = self.weights[index]

@@ -34,12 +34,15 @@ class BlockSlots:
         """Number of entries of the sparse rows."""
         return sum(len(columns) for columns, _ in self.entries.values())
 
-    def put(self, block: Block, first: int, last: int, to: Array) -> None:
-        """Write the rows first <= t < last of a block into these slots."""
-        self.X[to], self.codes[to] = block.X[first:last], block.codes[first:last]
-        if self.sparse:
-            edges = block.indptr[first : last + 1].tolist()
-            for slot, a, b in zip(to.tolist(), edges, edges[1:], strict=False):
+    def put(self, block: Block, index: Array, to: Array) -> None:
+        """Write these rows of a block into these slots."""
+        if self.codes.shape[1]:
+            self.codes[to] = block.codes.take(index, axis=0)
+        if not self.sparse:
+            self.X[to] = block.X.take(index, axis=0)
+        else:
+            first, last = block.indptr[index].tolist(), block.indptr[index + 1].tolist()
+            for slot, a, b in zip(to.tolist(), first, last, strict=True):
                 self.entries[slot] = block.indices[a:b].copy(), block.data[a:b].copy()
 
     def take(self, index: Array) -> Block:
@@ -80,9 +83,9 @@ class ArraySlots:
     def __init__(self, like: Array, slots: int) -> None:
         self.X = new_room((slots, *like.shape[1:]), like.dtype)
 
-    def put(self, rows: Array, first: int, last: int, to: Array) -> None:
-        """Write the rows first <= t < last of a block into these slots."""
-        self.X[to] = rows[first:last]
+    def put(self, rows: Array, index: Array, to: Array) -> None:
+        """Write these rows of a block into these slots."""
+        self.X[to] = rows.take(index, axis=0)
 
     def take(self, index: Array) -> Array:
         """Return the rows of these slots."""
@@ -99,9 +102,9 @@ class ObjectSlots:
     def __init__(self, slots: int) -> None:
         self.X: list[Any] = [None] * slots
 
-    def put(self, rows: ObjectRows, first: int, last: int, to: Array) -> None:
-        """Copy the rows first <= t < last of a block into these slots."""
-        for t, slot in zip(range(first, last), to.tolist(), strict=True):
+    def put(self, rows: ObjectRows, index: Array, to: Array) -> None:
+        """Copy these rows of a block into these slots."""
+        for t, slot in zip(index.tolist(), to.tolist(), strict=True):
             self.X[slot] = copy.copy(rows.row(t))  # the caller may reuse the object
 
     def take(self, index: Array) -> ObjectRows:
