@@ -35,12 +35,15 @@ class _Csv:
         self._file, self._header = file, True
 
     def write(self, table: Any) -> None:
+        import pyarrow as pa
         from pyarrow import csv
 
+        lines = pa.BufferOutputStream()
         if self._header:  # pyarrow would quote the names
-            self._file.write(",".join(map(_field, table.column_names)).encode() + b"\n")
+            lines.write(",".join(map(_field, table.column_names)).encode() + b"\n")
             self._header = False
-        csv.write_csv(table, self._file, csv.WriteOptions(include_header=False))
+        csv.write_csv(table, lines, csv.WriteOptions(include_header=False))
+        _write_all(self._file, lines.getvalue())
 
     def close(self) -> None:
         """Do nothing: every table is written at once."""
@@ -62,6 +65,13 @@ class _Parquet:
         """Write the footer of the file."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _write_all(file: Any, data: Any) -> None:
+    """Write all bytes: an unbuffered file may take only a part of them, such as on a full disk."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _field(name: str) -> str:
