@@ -284,6 +284,16 @@ def test_classes_may_appear_at_any_time():
         np.testing.assert_array_equal(both.confusion(), expected.confusion())
 
 
+def test_a_row_before_the_first_label_is_never_predicted_correctly():
+    metrics = Metrics("softmax")
+    metrics.add([0], np.zeros((1, 2)))
+    assert metrics.results()["accuracy"] == 0
+    assert not metrics.confusion().any()
+    model = SpanBoost(LinearSGD(), n=2, loss="softmax")
+    found = evaluate(model, [[1.0], [1.0], [1.0], [1.0]], [0, 0, 0, 2])
+    assert found.metrics["accuracy"] == 0.5
+
+
 def test_confusion_counts_end_when_there_are_many_classes():
     found = collected(Softmax(2), [0, 1], np.eye(2), None)
     found.add([MOST_CLASSES], np.eye(MOST_CLASSES + 1)[[MOST_CLASSES]])

@@ -7,6 +7,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 
 MOST_CLASSES = 100  # with more classes there are no confusion counts: they grow quadratically
+NO_CLASS = -1  # the prediction of a row whose scores do not prefer a class: always wrong
 
 
 class ClassCounts(NamedTuple):
@@ -18,14 +19,15 @@ class ClassCounts(NamedTuple):
     confusion: Array  # [K, K] by label and prediction; [0, 0] for many classes
 
     def add(self, weights: Array, labels: Array, predictions: Array) -> None:
-        """Add rows with these class numbers."""
+        """Add rows with these class numbers; a prediction may be NO_CLASS."""
         hit = labels == predictions
         # `add.at` adds row by row, so the sums do not depend on how rows are grouped in blocks
         np.add.at(self.hits, labels[hit], weights[hit])
         np.add.at(self.labels, labels, weights)
-        np.add.at(self.predictions, predictions, weights)
+        one = predictions != NO_CLASS
+        np.add.at(self.predictions, predictions[one], weights[one])
         if len(self.confusion):
-            np.add.at(self.confusion, (labels, predictions), weights)
+            np.add.at(self.confusion, (labels[one], predictions[one]), weights[one])
 
     def grown(self, K: int) -> "ClassCounts":
         """Return the counts with room for at least K classes."""

@@ -5,17 +5,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.analysis.metrics.calibration import Reliability, new_reliability
-from spanboost.analysis.metrics.class_counts import ClassCounts, new_class_counts
+from spanboost.analysis.metrics.class_counts import NO_CLASS, ClassCounts, new_class_counts
 from spanboost.analysis.metrics.log_loss import LogLoss, new_log_loss
 from spanboost.analysis.metrics.states import merge_states
 from spanboost.compiling.arrays import Array
+from spanboost.models.widening import ABSENT
 
 
 class ClassMetrics(NamedTuple):
     """The state of the metrics.
 
     A record is the label, the class with the highest score, the probability of that class, and the
-    log-loss.
+    log-loss. If the scores of all classes so far are equal, as before the first label, the class is
+    NO_CLASS.
     """
 
     classes: ClassCounts
@@ -43,8 +45,10 @@ class ClassMetrics(NamedTuple):
         scores = predictions - predictions.max(axis=1, keepdims=True)
         logs = np.log(np.exp(scores).sum(axis=1))
         own = scores[np.arange(len(labels)), labels]
-        # the highest score is 0 now
-        return np.column_stack([labels, scores.argmax(axis=1), np.exp(-logs), logs - own])
+        best = scores == 0  # the highest score is 0 now
+        equal = (best | (scores < ABSENT / 2)).all(axis=1) & (best.sum(axis=1) > 1)
+        predicted = np.where(equal, NO_CLASS, scores.argmax(axis=1))
+        return np.column_stack([labels, predicted, np.exp(-logs), logs - own])
 
     def add(self, weights: Array, records: Array) -> None:
         """Add rows."""
