@@ -96,7 +96,7 @@ def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
     >>> predictions = model.learn_many(X, 100 + X @ [60, -20, 0])
     >>> prediction, base, contributions, rest = explain(model, [0.5, 0.5, 0.5])
     >>> print(f"{prediction:.0f} = {base:.0f} + {contributions[0]:.0f} {contributions[1]:.0f}")
-    120 = 100 + 29 -9
+    120 = 101 + 27 -8
     >>> abs(prediction - base - sum(contributions.values())) < 1e-4
     True
     """
