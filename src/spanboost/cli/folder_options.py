@@ -10,23 +10,26 @@ WRAPPERS = ("intervals", "calibrate")  # options that add something to the predi
 
 
 def describe_differences(stored: dict[str, Any], given: dict[str, Any]) -> str:
-    """Return in which options two identities of a model differ, with both values.
+    """Return which of the given options differ from those of a folder, with both values.
 
-    stored: of the folder. given: of the command line.
+    stored: the identity of the model of the folder.
+    given: the options of the command line; those that were omitted are not compared. "initial" is
+        the checksum of the file given with -m.
     """
-    if "initial" in stored and "initial" in given:
-        if stored["initial"] != given["initial"]:
-            return "the file given with -m has changed"
-        return "--past is on (got off)" if "past" in stored else "--past is off (got on)"
     if "initial" in stored:
-        return "its model is from a file (-m), not from options"
-    if "initial" in given:
+        known = {"initial": stored["initial"], "past": "on" if "past" in stored else "off"}
+        if given.keys() - known:
+            return "its model is from a file (-m), not from options"
+        if given.get("initial", known["initial"]) != known["initial"]:
+            return "the file given with -m has changed"
+    elif "initial" in given:
         return "its model is from options, not from a file (-m)"
-    old, new = _values(stored), _values(given)
+    else:
+        known = _values(stored)
     return ", ".join(
-        f"{option_name(name)} is {_format(old.get(name))} (got {_format(new[name])})"
-        for name in new
-        if old.get(name) != new[name]
+        f"{option_name(name)} is {_format(known.get(name))} (got {_format(value)})"
+        for name, value in given.items()
+        if known.get(name) != value
     )
 
 

@@ -186,12 +186,11 @@ def open_state(
         bar.update(done, size)
 
     def check(identity: Any) -> None:
-        given = _new_model(args)[1] if _defines_model(args) else identity
-        if given != identity:
+        differences = describe_differences(identity, _given_options(args))
+        if differences:
             raise UsageError(
                 f"{args.dir} was created with a different model or different options: "
-                f"{describe_differences(identity, given)}; omit the options of the model, or give "
-                "another --dir"
+                f"{differences}; omit the options of the model, or give another --dir"
             )
 
     with ByteBar(args.quiet, "replaying the journal") as bar:
@@ -231,11 +230,14 @@ def _check_id(name: str, schema: Schema) -> None:
         )
 
 
-def _defines_model(args: Namespace) -> bool:
-    """Return whether any option defines the model or its schema."""
+def _given_options(args: Namespace) -> dict[str, Any]:
+    """Return the options of the model or its schema that were given, as JSON values."""
     names = (*from_args.OF_MODELS, *from_args.OF_DATA)
-    given = any(getattr(args, name) is not None for name in names)
-    return given or args.model is not None or args.intervals or args.calibrate
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    given |= {name: True for name in WRAPPERS if getattr(args, name)}
+    if args.model is not None:
+        given["initial"] = _new_model(args)[1]["initial"]
+    return dict(json.loads(json.dumps(given)))
 
 
 def _new_model(args: Namespace) -> tuple[Model, Any]:
