@@ -153,3 +153,18 @@ def test_classes_have_no_intervals(shell, tmp_path):
     data = put(tmp_path, "classes.csv", b"x,label\n1,a\n2,b\n")
     result = train(shell, data, tmp_path / "m.sb", "--intervals", "--loss", "logistic", status=2)
     assert "--intervals requires numeric labels; --loss logistic has classes" in result.err
+
+
+@pytest.mark.parametrize("option", ["--intervals", "--sets", "--calibrate"])
+def test_a_key_names_a_column_of_a_table(option, shell, tmp_path):
+    rows = [f"{k % 3},{'ab'[k % 2]},{k % 7},{k % 2}\n" for k in range(60)]
+    path = put(tmp_path, "stores.csv", "".join(["store,kind,size,label\n", *rows]).encode())
+    loss = () if option == "--intervals" else ("--loss", "logistic")
+    words = (*loss, "--budget", "fast", "--key", "store,kind", "--quiet", "-p", "-")
+    plain = shell("train", path, "-o", tmp_path / "plain.sb", *words).out
+    model = tmp_path / "model.sb"
+    printed = shell("train", path, "-o", model, option, *words).out
+    if option != "--calibrate":
+        assert printed == plain
+    assert shell("predict", path, "-m", model).out.count("\n") == 61
+    shell("train", path, "-i", model, "-o", tmp_path / "more.sb", "--quiet")

@@ -61,6 +61,9 @@ class Model:
 
     @schema.setter
     def schema(self, schema: Any) -> None:
+        self._set_schema(schema)
+
+    def _set_schema(self, schema: Any) -> None:
         vars(self)["schema"] = schema
         for encoder in self.encoders():
             apply_schema(encoder, schema)

@@ -31,6 +31,10 @@ class WrappedModel(Model):
     def __init__(self, model: Model) -> None:
         self.model = model
 
+    def _set_schema(self, schema: Any) -> None:
+        super()._set_schema(schema)
+        self.model.schema = schema  # which names the columns of its key
+
     @property
     def loss_(self) -> Any:
         """The loss of the model."""
