@@ -1,6 +1,6 @@
 """Rows that are dictionaries, for a model with a schema: how the schema reads their values."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,7 @@ class TableNames:
             raise DataError(t, f"expected a dictionary, as in the first row (got {row!r:.40})")
         names = self.names
         if not any(name in row for name in names):
-            near = next(filter(None, (did_you_mean(name, names) for name in row)), "")
-            few = ", ".join(f"{name:.40}" for name in names[:_SHOWN])
-            more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-            raise DataError(t, f"the row has none of the model's columns ({few}{more}){near}")
+            raise DataError(t, describe_foreign_row(names, row))
 
     def _codes(
         self, rows: Sequence[Any], column: Column, learn: bool, new: dict[Any, int]
@@ -101,6 +98,14 @@ class TableNames:
         own = {text: first + k for k, text in enumerate(unseen)}
         new |= {(column.name, text): code for text, code in own.items()}
         return [own.get(text, code) for text, code in zip(texts, known, strict=True)]
+
+
+def describe_foreign_row(names: Sequence[str], row: Iterable[Any]) -> str:
+    """Return the message about a row that has none of the columns of a table."""
+    near = next(filter(None, (did_you_mean(name, names) for name in row)), "")
+    few = ", ".join(f"{name:.40}" for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"the row has none of the model's columns ({few}{more}){near}"
 
 
 def apply_schema(encoder: RowEncoder, schema: Schema | None) -> None:

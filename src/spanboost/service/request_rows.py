@@ -11,6 +11,7 @@ from spanboost.data.formats.jsonl import BadRowError, JsonReader, as_row
 from spanboost.data.local_formats import TIME_EXAMPLE, parse_date
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
+from spanboost.data.table_names import describe_foreign_row
 from spanboost.data.target import Target
 from spanboost.errors import did_you_mean
 from spanboost.rows.column_rows import ColumnRows, take_rows
@@ -183,11 +184,14 @@ class RowParser:
         """Return the values of the table's columns; all values if the model reads no table."""
         if self.table_columns is None:
             return row
-        return {
+        selected = {
             name: _parse_cell(self.table_columns[name], row[name])
             for name in row
             if name in self.table_columns
         }
+        if self.table_columns and not selected:
+            raise BadRowError(describe_foreign_row([*self.table_columns], row))
+        return selected
 
 
 def parse_id(value: Any, name: str) -> str | None:
