@@ -28,11 +28,12 @@ class DataError(ValueError):
     Attributes:
         row: Index of the row in the block that was passed, counted from 0.
         what: Description of the problem.
+        field: The key of the invalid value in a dictionary, if it is known.
     """
 
-    def __init__(self, row: int, what: str) -> None:
+    def __init__(self, row: int, what: str, field: str | None = None) -> None:
         super().__init__(row, what)
-        self.row, self.what = row, what
+        self.row, self.what, self.field = row, what, field
 
     def __str__(self) -> str:
         return f"row {self.row}: {self.what}"
@@ -71,14 +72,17 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
 
     It is empty if there are none, or if the wrong value is not a name.
     """
-    if not isinstance(name, str):
-        return ""
+    close = close_names(name, known) if isinstance(name, str) else []
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that are close to another one, the closest first."""
     plain: dict[str, list[str]] = {}
     for one in known:
         plain.setdefault(one.casefold(), []).append(one)
     near = get_close_matches(name.casefold(), plain, 3)
-    close = [one for match in near for one in plain[match]]
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return [one for match in near for one in plain[match]]
 
 
 def suggest_column(name: Any, columns: Iterable[str]) -> str:

@@ -66,9 +66,11 @@ def test_a_text_under_a_key_of_numbers_is_refused_by_name(client):
     refused = client.post("/predict", json=wrong)
     assert refused.status_code == 422
     assert reason in refused.text
+    assert refused.json()["problems"][0]["field"] == "size"
     refused = learn(client, [wrong | {"label": 1.0}])
     assert refused.status_code == 422
     assert reason in refused.text
+    assert refused.json()["problems"][0]["field"] == "size"
     skipped = learn(client, [wrong | {"label": 1.0}, *some_rows(2)], on_error="skip", wait="true")
     assert skipped.json()["learned"] == 2
     mixed = [{"new": 1.0, "label": 1}, {"new": "2", "label": 2}, {"new": 3.0, "label": 3}]

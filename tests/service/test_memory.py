@@ -220,8 +220,8 @@ def test_rows_with_too_many_new_names_are_refused():
     rows = {0: {"a": 2.0, "b": "x"}, 1: {"c": 1.0}, 2: {"d": 1.0, "e": 1.0}, 3: {"b": "y"}}
     reasons, growth = budget.check(rows, Growth())
     assert list(reasons) == [2]
-    assert "2 new feature names" in reasons[2]
-    assert "--max-features" in reasons[2]
+    assert "2 new feature names" in reasons[2].reason
+    assert "--max-features" in reasons[2].reason
     assert growth.features == {("", "c"), ("", "b=y")}
     reasons, _ = budget.check({7: {"c": 2.0}, 8: {"f": 1.0}}, growth)
     assert list(reasons) == [8]  # names that were accepted before count
@@ -242,7 +242,7 @@ def test_the_memory_for_names_is_limited():
     fits = share // feature_bytes(model) // 2
     assert budget.check({0: {f"n{k}": 1.0 for k in range(fits)}}, Growth())[0] == {}
     reasons, _ = budget.check({0: {f"n{k}": 1.0 for k in range(2 * fits)}}, Growth())
-    assert "--max-memory" in reasons[0]
+    assert "--max-memory" in reasons[0].reason
     long = {0: {"n" * (share // 16): 1.0}, 1: {"m" * (share // 4): 1.0}}
     reasons, growth = budget.check(long, Growth())
     assert list(reasons) == [1]
@@ -273,8 +273,8 @@ def test_the_rows_kept_for_replay_are_limited():
     budget = ModelBudget(model, plan, RequestLimits(features=10**9))
     reasons, growth = budget.check({0: wide, 1: narrow, 2: wide, 3: wide, 4: narrow}, Growth())
     assert list(reasons) == [3]
-    assert "1,000 keys" in reasons[3]
-    assert "--max-memory" in reasons[3]
+    assert "1,000 keys" in reasons[3].reason
+    assert "--max-memory" in reasons[3].reason
     budget.accept(growth)
     learn_all(model, [wide, narrow, wide, narrow])
     assert list(budget.check({0: wide, 1: narrow}, Growth())[0]) == [0]

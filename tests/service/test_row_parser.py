@@ -14,7 +14,7 @@ def test_a_misspelt_key_of_the_label_gets_a_suggestion(row):
     parser = RowParser(Schema("json", NumberTarget()), "id", 100)
     with pytest.raises(BadRowError) as caught:
         parser.parse_example(row)
-    assert str(caught.value) == ("the label is missing: no key 'label'; did you mean 'lable'?")
+    assert str(caught.value) == "the label is missing: found 'lable'; the label is named 'label'"
     assert caught.value.field == "label"
 
 

@@ -253,7 +253,7 @@ def _learn(model: Model, part: Examples, learn: Learn) -> Array:
     try:
         answers, caught = capture_warnings(partial(learn, part.X, part.y, part.weights))
     except DataError as error:
-        raise DataError(int(part.numbers[error.row]), error.what) from None
+        raise DataError(int(part.numbers[error.row]), error.what, error.field) from None
     reissue_warnings(renumber_warnings(caught, part.numbers, learned))
     return np.asarray(answers)
 

@@ -160,7 +160,7 @@ class Team:
             self._now, self._learned = before
             if isinstance(error, DataError):  # its row is numbered from the start of the stream
                 row = error.row - self._earlier - self.rows
-                raise DataError(row, error.what) from None
+                raise DataError(row, error.what, error.field) from None
             raise
         self._named = named
         if self._names is not None:
@@ -283,7 +283,7 @@ def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tu
     try:
         predictions, caught = capture_warnings(partial(model.learn_many, X, y, weights))
     except DataError as error:
-        return state, Answer(None, [], DataError(int(numbers[error.row]), error.what))
+        return state, Answer(None, [], DataError(int(numbers[error.row]), error.what, error.field))
     model.labels.rows = int(numbers[-1]) + 1
     warnings = renumber_warnings(caught, numbers)
     return pickle_model(model), Answer(predictions, warnings, None)

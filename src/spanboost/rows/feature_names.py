@@ -81,7 +81,7 @@ class FeatureNames:
                 if (column is None or feature in blank) and (
                     mistake := self._watch(name, row[name], new)
                 ):
-                    raise DataError(t, mistake)
+                    raise DataError(t, mistake, str(name))
                 if column is None:
                     if feature not in new:
                         self._warn(str(name), row[name])
@@ -141,10 +141,10 @@ class FeatureNames:
         ends = np.arange(rows + 1) * len(names)
         return Sparse(ends, indices.ravel(), data.ravel(), (rows,))
 
-    def find_mistake(self, row: dict[Any, Any]) -> str | None:
-        """Return why a value of a row does not fit the learned ones of its name; None if all do."""
-        found = (self._watch(name, value, NewNames()) for name, value in row.items())
-        return next(filter(None, found), None)
+    def find_mistake(self, row: dict[Any, Any]) -> tuple[str, str] | None:
+        """Return a name whose value does not fit the learned ones, and why; None if all do."""
+        found = ((str(name), self._watch(name, row[name], NewNames())) for name in row)
+        return next(((name, mistake) for name, mistake in found if mistake), None)
 
     def _watch(self, name: Any, value: Any, new: NewNames) -> str | None:
         """Return why a new value does not fit the earlier ones of its name; None if it does.

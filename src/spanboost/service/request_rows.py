@@ -13,7 +13,7 @@ from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.table_names import describe_foreign_row
 from spanboost.data.target import Target
-from spanboost.errors import did_you_mean
+from spanboost.errors import close_names
 from spanboost.rows.column_rows import ColumnRows, take_rows
 
 MAX_ID_LENGTH = 128
@@ -152,14 +152,20 @@ class RowParser:
         labelled = self.label in row
         id, label, weight = self._split(row)
         if not labelled:
-            near = did_you_mean(self.label, row)
-            raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
+            raise BadRowError(f"the label is missing: {self._describe_keys(row)}", self.label)
         plain = self._reader.parse_label(label)
         if isinstance(plain, float) and not abs(plain) <= MAX_LABEL:
             raise BadRowError("the label is too large or not finite", self.label)
         pending = id is not None and not row
         weight = self._parse_weight(weight, optional=pending)
         return Example(id, None if pending else self._select_columns(row), plain, weight)
+
+    def _describe_keys(self, row: Row) -> str:
+        """Return that a row has no key of labels; `row`: its features."""
+        close = close_names(self.label, row)
+        if not close:
+            return f"no key {self.label!r:.40}"
+        return f"found {close[0]!r:.40}; the label is named {self.label!r:.40}"
 
     def _check_object(self, value: Any) -> Row:
         if isinstance(value, BadRowError):

@@ -193,7 +193,7 @@ def tune(
             try:
                 sweep.learn(batch)
             except DataError as error:
-                raise DataError(sweep.rows + error.row, error.what) from None
+                raise DataError(sweep.rows + error.row, error.what, error.field) from None
             if sweep.rows == first:
                 sweep.mark()
             report(batch.rows)

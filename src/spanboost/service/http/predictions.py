@@ -104,7 +104,8 @@ class PredictionHandler:
                 predictions = await self._predicting.predictor.run(job)
                 break
             except DataError as error:
-                return self.reject([RejectedRow(rows.numbers[error.row], None, error.what)])
+                number = rows.numbers[error.row]
+                return self.reject([RejectedRow(number, error.field, error.what)])
             except RowConflictError as error:
                 for t, what in error.reasons.items():
                     number = rows.numbers[t]

@@ -7,7 +7,7 @@ from typing import Any
 from spanboost.data.target import Target
 from spanboost.rows.column_rows import ColumnRows, take_rows
 from spanboost.service.learning.jobs import LearnJob, Outcome
-from spanboost.service.learning.model_budget import Growth, ModelBudget
+from spanboost.service.learning.model_budget import Growth, ModelBudget, Refusal
 from spanboost.service.limits import describe_duration
 from spanboost.service.request_rows import (
     CONFLICT,
@@ -44,14 +44,14 @@ def validate_job(
         excess, own = _check_growth(budget, good.rows, wrong, growth, len(after.values))
         numbers = good.numbers
         rejected += [RejectedRow(numbers[t], field, what) for t, what in wrong.items()]
-        rejected += [RejectedRow(numbers[t], None, what) for t, what in excess.items()]
+        rejected += [RejectedRow(numbers[t], one.field, one.reason) for t, one in excess.items()]
         if (rejected or refused) and not job.skip:
             return collect_examples({}), Outcome(0, 0, rejected + refused), target
         if not wrong and not excess:
             growth.add(own.features, own.cells)
             return good, Outcome(len(good.numbers), duplicates, rejected + refused), after
         # repeat without them: a later row with the id of a bad one is not a duplicate
-        examples = examples.without({numbers[t] for t in wrong | excess})
+        examples = examples.without({numbers[t] for t in [*wrong, *excess]})
 
 
 def _check_growth(
@@ -60,7 +60,7 @@ def _check_growth(
     left_out: Container[int],
     before: Growth,
     classes: int,
-) -> tuple[dict[int, str], Growth]:
+) -> tuple[dict[int, Refusal], Growth]:
     """Return why some rows, by position, cannot be learned; and the growth by the others.
 
     left_out: positions of rows that are not learned for another reason.

@@ -6,6 +6,7 @@ than the model may take is refused while it can still be refused.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from spanboost.losses import adds_classes
 from spanboost.models.memory import (
@@ -27,6 +28,13 @@ from spanboost.service.request_rows import Row
 CHARACTER_BYTES = 4  # memory for a character of a name, at most
 
 Feature = tuple[str, str]  # a column and a category in it; for dictionaries "" and a name
+
+
+class Refusal(NamedTuple):
+    """Why a row cannot be learned, and the key at fault, if there is one."""
+
+    reason: str
+    field: str | None = None
 
 
 class Growth:
@@ -82,11 +90,12 @@ class FeatureTable:
             return False
         return not any(is_numeral(text) or self.new_features({name: text}) for name, text in texts)
 
-    def find_mistake(self, row: Row) -> str | None:
+    def find_mistake(self, row: Row) -> Refusal | None:
         """Return why a value does not fit the values that its key has had; None if all do."""
         if self._schema.columns is not None or self._names is None:
             return None
-        return self._names.find_mistake(row)
+        found = self._names.find_mistake(row)
+        return None if found is None else Refusal(found[1], found[0])
 
     def count(self, new: Counter[str]) -> int:
         """Return the number of features that the model needs room for; `new`: by column."""
@@ -166,24 +175,24 @@ class ModelBudget:
 
     def check(
         self, rows: Mapping[int, Row], before: Growth, classes: int = 0
-    ) -> tuple[dict[int, str], Growth]:
+    ) -> tuple[dict[int, Refusal], Growth]:
         """Return why some of the rows, given by number, cannot be learned; and the others' growth.
 
         before: the growth by earlier rows that are accepted and not learned yet.
         classes: number of classes after the rows.
         """
         extra = (0, 0) if self._classes is None else self._classes.extra(classes)
-        reasons, own = dict[int, str](), Growth()
+        refusals, own = dict[int, Refusal](), Growth()
         for number, row in rows.items():
             new = self._table.new_features(row) - before.features - own.features
             reason = self._refuse_features(new, before, own, extra) if new else None
             reason = reason or self._refuse_cells(before.cells + own.cells, len(row))
-            reason = reason or self._table.find_mistake(row)
-            if reason is None:
+            refusal = self._table.find_mistake(row) if reason is None else Refusal(reason)
+            if refusal is None:
                 own.add(new, len(row))
             else:
-                reasons[number] = reason
-        return reasons, own
+                refusals[number] = refusal
+        return refusals, own
 
     def known_growth(self, rows: ColumnRows) -> Growth | None:
         """Return the growth by rows in columns that have no new features.

@@ -53,7 +53,7 @@ def predict_rows(model: Model, rows: Sequence[Row], ends: tuple[End, ...] = ()) 
             batches = prediction_batches(model.schema, rows[first:last])
             answers += [predict(batch.X) for batch in batches]
         except DataError as error:
-            raise DataError(first + error.row, error.what) from None
+            raise DataError(first + error.row, error.what, error.field) from None
     return Forecasts(np.concatenate(answers), np.concatenate(past) if past else None)
 
 
@@ -68,7 +68,7 @@ def _predict_row(model: Model, t: int, row: Row) -> Any:
     try:
         return model.predict_one(row)
     except DataError as error:
-        raise DataError(t, error.what) from None
+        raise DataError(t, error.what, error.field) from None
 
 
 def _predict_ends(model: Intervals, levels: list[float], X: Any) -> Array:
