@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,17 @@ def test_the_command_for_peers_runs_every_test_that_skips_without_them():
     skipped = {path for path in places if skip.search(path.read_text())}
     assert len(skipped) > 3
     assert skipped <= run
+
+
+def test_the_extra_for_the_website_brings_what_its_reference_imports():
+    names = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    documented = {*re.findall(r"^::: spanboost\.([a-z]+)", names, re.MULTILINE)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    (own,) = (one for one in extras["docs"] if one.startswith("spanboost["))
+    needed = documented & extras.keys() - {"client", "mlflow"}  # their libraries load when called
+    assert needed == {"river", "sklearn"}
+    assert {*own.removeprefix("spanboost[").removesuffix("]").split(",")} == needed
 
 
 def test_the_algorithms_are_short():
