@@ -244,6 +244,8 @@ def test_different_numbers_and_dates_are_not_called_identifiers(texts, what):
         (b"size|city|rent", "csv"),
         (b"40|Ulm|310", "csv"),
         (b"size: m,city", "csv"),
+        (b"#id,size", "csv"),
+        (b"# ,size", "csv"),
         (b"\x89PNG", None),
         (b"PK\x03\x04\0\0", None),
         (b"", None),

@@ -87,6 +87,15 @@ def test_json_objects_over_several_lines_are_refused_with_a_command(tmp_path):
         Stream([str(path)])
 
 
+@pytest.mark.parametrize("text", ["# my data\nsize,label\n1,2\n", "#\n1 3:4\n", "## notes\n"])
+def test_a_comment_in_the_first_line_is_refused_with_the_format_that_has_them(text, tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    with pytest.raises(StreamError, match=r"is a comment, which only svmlight .* delete the line"):
+        Stream([str(path)])
+    assert Stream([str(path)], "svmlight").formats == ["svmlight"]
+
+
 def test_a_table_may_begin_with_a_bracket(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("[a],y\n1,2\n")

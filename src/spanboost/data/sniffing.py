@@ -65,6 +65,11 @@ def is_json_over_lines(line: bytes) -> bool:
     return line.removeprefix(b"\xef\xbb\xbf").strip() == b"{"
 
 
+def is_comment(line: bytes) -> bool:
+    """Return whether a line is a comment: `# note`, not a name of a column such as `#id`."""
+    return re.match(rb"#(\s|#|$)[^,;\t|]*$", line.removeprefix(b"\xef\xbb\xbf").strip()) is not None
+
+
 def _is_vw(text: str) -> bool:
     """Return whether a line is a label, or nothing, and a namespace: `1 |a x:2`, `| x y`."""
     label, bar, features = text.partition("|")
@@ -76,5 +81,5 @@ def _is_vw(text: str) -> bool:
 
 def _is_svmlight(text: str) -> bool:
     """Return whether a line is a label and entries: `1 3:0.5 7:2`."""
-    label, *entries = text.partition("#")[0].split()
+    label, *entries = text.partition("#")[0].split() or [""]
     return bool(entries) and as_number(label) is not None and all(map(_ENTRY.fullmatch, entries))

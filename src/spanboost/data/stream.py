@@ -11,7 +11,13 @@ from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.query_table import Query
 from spanboost.data.schema import Schema
-from spanboost.data.sniffing import LIMIT, format_of_line, is_json_array, is_json_over_lines
+from spanboost.data.sniffing import (
+    LIMIT,
+    format_of_line,
+    is_comment,
+    is_json_array,
+    is_json_over_lines,
+)
 from spanboost.data.source import suffix
 
 SUFFIXES = {
@@ -221,6 +227,11 @@ def format_of(source: Any) -> str:
         raise StreamError(
             f"{source.name}: the JSON objects have several lines; convert them to JSON Lines, one "
             "object on each line, with jq -c ."
+        )
+    if is_comment(line):
+        raise StreamError(
+            f"{source.name}: the first line is a comment, which only svmlight files may have; use "
+            "--format svmlight, or delete the line"
         )
     format = format or format_of_line(line)
     if format is None:
