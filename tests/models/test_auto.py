@@ -22,10 +22,10 @@ from spanboost import (
     save,
 )
 from spanboost.core.second_order import second_order_regret
-from spanboost.losses import Huber, Quantile, Softmax, resolve
+from spanboost.losses import Absolute, Huber, Quantile, Softmax, resolve
 from spanboost.models import auto
 from spanboost.models.aggregation import new_aggregator
-from spanboost.models.budgets import EXPERTS, Expert
+from spanboost.models.budgets import EXPERTS, NEAR_ABSOLUTE, Expert
 from spanboost.models.mixture import REGRESSION
 from spanboost.rows import block
 
@@ -296,6 +296,24 @@ def test_constant_labels_and_predictions_before_the_first_label():
     assert model.predict_one(X[0]) == 0
     assert not model.learn_many(X, np.full(50, 7.0))[1:].std()
     assert model.predict_one(X[0]) == 7
+
+
+@pytest.mark.parametrize("noise", ["laplace", "exponential"])
+def test_smooth_experts_learn_absolute_loss_better(noise, monkeypatch):
+    """Signs of errors say little, so trees of a booster learn absolute loss slowly."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + getattr(rng, noise)(scale=0.4, size=4000)
+    errors = []
+    for smooth in (True, False):
+        if not smooth:
+            monkeypatch.setattr(auto, "expert_loss", lambda loss, _: loss)
+        model = AutoBoost(budget="fast", loss="absolute")
+        assert model.loss_ == Absolute()
+        losses = {one.loss for one in model.experts.values()}
+        assert losses == ({"absolute", NEAR_ABSOLUTE} if smooth else {"absolute"})
+        errors.append(np.abs(model.learn_many(X, y) - y)[2000:].mean())
+    assert errors[0] < 0.95 * errors[1]
 
 
 def test_budgets_list_the_experts():

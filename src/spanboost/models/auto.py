@@ -13,7 +13,7 @@ from spanboost.errors import ModelFileError
 from spanboost.learners.trees import Trees
 from spanboost.losses import Softmax, predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
-from spanboost.models.budgets import EXPERTS, FOR_CLASSES
+from spanboost.models.budgets import EXPERTS, FOR_CLASSES, expert_loss
 from spanboost.models.expert_row import ExpertRow, new_expert_row
 from spanboost.models.expert_steps import learn_in_steps, step_edges
 from spanboost.models.header import parameters_from_json, parameters_to_json
@@ -105,7 +105,8 @@ class AutoBoost(AutoSpec, PastModel):
     @property
     def loss_(self) -> Any:
         """The loss, with the number of classes so far."""
-        return self._first.loss_
+        loss = resolve(self.loss)
+        return self._first.loss_ if isinstance(loss, Softmax) else loss
 
     @property
     def encoder(self) -> RowEncoder:
@@ -268,7 +269,8 @@ class AutoBoost(AutoSpec, PastModel):
         names = [str(expert["name"]) for expert in header["experts"]]
         boosters = restore_members(header["experts"], tensors)
         experts = dict(zip(names, boosters, strict=True))
-        if any(resolve(one.loss) != resolve(model.loss) for one in boosters):
+        losses_of_experts = [resolve(expert_loss(model.loss, smooth)) for smooth in (False, True)]
+        if any(resolve(one.loss) not in losses_of_experts for one in boosters):
             raise ModelFileError("the file contains no experts for its loss")
         if not any(isinstance(one.learner, Trees) for one in boosters):
             raise ModelFileError("the file contains no experts that boost trees")
@@ -300,20 +302,21 @@ class AutoBoost(AutoSpec, PastModel):
         scores = predicts_scores(loss)
         either = self.label_range in ("auto", "growing")  # scores have a range of their own
         label_range = (-1, 1) if scores and either else self.label_range
-        for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
-            more = FOR_CLASSES if learner is Trees and isinstance(loss, Softmax) else {}
-            single = learner(bits=self.bits, **(parameters | more))
+        for i, one in enumerate(EXPERTS[self.budget]):
+            more = FOR_CLASSES if one.learner is Trees and isinstance(loss, Softmax) else {}
+            single = one.learner(bits=self.bits, **(one.parameters | more))
             shared: dict[str, Any] = {
-                "loss": self.loss,
+                "n": one.n,
+                "loss": expert_loss(self.loss, one.smooth),
                 "label_range": label_range,
-                "replay": replay,
+                "replay": one.replay,
                 "seed": self.seed + i,
             }
-            if eta is None:
-                yield name, HullBoost(single, n=n, **shared, **score_bounds(loss, "single"))
+            if one.eta is None:
+                yield one.name, HullBoost(single, **shared, **score_bounds(loss, "single"))
             else:
                 bounds = score_bounds(loss, "boosted")
-                yield name, SpanBoost(single, n=n, eta=eta, **shared, **bounds)
+                yield one.name, SpanBoost(single, eta=one.eta, **shared, **bounds)
 
     def _for_each(
         self, task: Callable[[Any], Array], items: Iterable[Any], rows: int
