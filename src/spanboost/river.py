@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanboost.analysis.explanation import Part
-from spanboost.analysis.explanations import ExplainedRows, explain
+from spanboost.analysis.debug_text import describe_prediction
+from spanboost.analysis.explanations import ExplainedRows
 from spanboost.compiling.arrays import Array
-from spanboost.errors import UserError, install_hint
+from spanboost.errors import install_hint
 from spanboost.losses import Loss, resolve
 from spanboost.models.emerging_classes import EmergingClasses, Example
 from spanboost.models.estimator_files import EstimatorParts
@@ -27,13 +28,20 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
 from spanboost.models.sets import PredictionSets, with_classes
 from spanboost.models.spec import CHOOSE
+from spanboost.models.target_models import TargetModels
 from spanboost.rows.user_types import FeatureDict, LabelLike, LearnerLike
 
 try:
     import pandas as pd
     from river import base, conf
 
-    from spanboost.data.river_rows import check_frame, frame_rows, plain_row, row_weights
+    from spanboost.data.river_rows import (
+        check_frame,
+        frame_rows,
+        frame_targets,
+        plain_row,
+        row_weights,
+    )
 except ImportError as error:
     raise ImportError(f"spanboost.river needs River: {install_hint('river')}") from error
 
@@ -52,9 +60,6 @@ _NAMES = {  # parameters of ModelSpec, and what River calls them
 _CLASSIFIER_NAMES = {
     name: own for name, own in _NAMES.items() if name not in ("loss", "label_range")
 }
-
-
-_SHOWN = 10  # features that `debug_one` lists
 
 
 class _Boosting:
@@ -91,18 +96,7 @@ class _OneTarget(_Boosting):
         score: of the second class if there are two, else of the predicted class. For losses with a
         log link, they add up to the logarithm of the prediction.
         """
-        try:
-            found = explain(self, x)
-        except UserError as error:  # your own learner has no contributions
-            return str(error)
-        total = "(sum)" if found.sum_name == "prediction" else f"(sum: {found.sum_name})"
-        if np.ndim(found.prediction):
-            found = found.output(int(np.argmax(found.prediction)))
-        parts = [*found.main_parts(_SHOWN), Part(total, found.prediction)]
-        numbers = [f"{part.amount:+z.{decimals}f}" for part in parts]
-        width = max(map(len, numbers))
-        pairs = zip(numbers, parts, strict=True)
-        return "\n".join(f"{number:>{width}}  {part.name}" for number, part in pairs)
+        return describe_prediction(self, x, decimals)
 
     def _predict_rows(self, X: pd.DataFrame) -> Array:
         return np.asarray(self._model.predict_many(frame_rows(X))) if len(X) else np.zeros(0)
@@ -228,8 +222,8 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
     """Online gradient boosting for several numbers at once.
 
     Labels are dictionaries of numbers. Every target has its own model, the same as if it were the
-    only one. Targets may appear at any time, and a target that a row does not have is not learned
-    from it. The parameters are those of `BoostingRegressor`.
+    only one. Targets may appear at any time. A target that is absent, None or NaN in a row is not
+    learned from it. The parameters are those of `BoostingRegressor` without `intervals`.
 
     Examples
     --------
@@ -246,40 +240,41 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
 
     def _begin(self) -> None:
         check_regression_loss(resolve(self.loss))
-        self._new_model()  # refuses parameters that do not fit together
-        self._models: dict[Any, Model] = {}
-
-    def _new_model(self) -> Model:
-        return new_model(self, _NAMES)
+        self._targets = TargetModels(partial(new_model, self, _NAMES))
 
     def learn_one(self, x: FeatureDict, y: dict[Any, float], w: float = 1.0) -> None:
         """Learn the targets of one row with importance weight w; a refused row changes nothing."""
         if not isinstance(y, Mapping):
             raise ValueError(f"y must be a dictionary of targets and numbers (got {y!r:.60})")
-        models = {name: self._models.get(name) or self._new_model() for name in y}
-        blocks = {name: model.check([x], [y[name]], [w]) for name, model in models.items()}
-        for name, model in models.items():
-            model.learn_checked(blocks[name])
-        self._models.update(models)
+        self._targets.learn([x], {name: [y[name]] for name in y}, [w])
 
     def predict_one(self, x: FeatureDict) -> dict[Any, float]:
         """Return the predictions of all targets so far."""
-        return {name: float(model.predict_one(x)) for name, model in self._models.items()}
+        return {name: float(model.predict_one(x)) for name, model in self._targets.models.items()}
+
+    def learn_many(self, X: pd.DataFrame, y: pd.DataFrame, w: ArrayLike = 1.0) -> None:
+        """Learn a block of rows, in order; y has a column for each target."""
+        self._targets.learn(frame_rows(X), frame_targets(y, len(X)), row_weights(w, len(X)))
+
+    def predict_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the predictions for a block of rows, with a column for each target so far."""
+        return pd.DataFrame(self._targets.predict(frame_rows(X)) if len(X) else {}, index=X.index)
 
     def to_parts(self) -> EstimatorParts:
         """Return the estimator as data, for `spanboost.save`."""
-        return self._parts(list(self._models.values()), targets=list(self._models))
+        models = self._targets.models
+        return self._parts([*models.values()], targets=[*models])
 
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
         estimator = cls(**stored_parameters(parts.state["parameters"]))
-        estimator._models = dict(zip(parts.state["targets"], parts.models, strict=True))
+        estimator._targets.models |= zip(parts.state["targets"], parts.models, strict=True)
         return estimator
 
     def explained_rows(self, x: FeatureDict) -> ExplainedRows:
         """Return how `spanboost.explain` explains the predictions for one row."""
-        return ExplainedRows(list(self._models.values()), [plain_row(x)], several=True)
+        return ExplainedRows([*self._targets.models.values()], [plain_row(x)], several=True)
 
 
 class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):

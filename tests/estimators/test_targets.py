@@ -112,14 +112,34 @@ def test_targets_of_river_are_single_regressors():
     expected = {"sum": sums.predict_one(x), "late": late.predict_one(x)}
     assert model.predict_one(x) == expected
     assert pickle.loads(pickle.dumps(model)).predict_one(x) == expected
-    for bad in ({"sum": 1.0, "late": None}, {"sum": 1.0, "new": float("nan")}):
-        with pytest.raises(ValueError, match="label"):
-            model.learn_one(x, bad)
+    with pytest.raises(ValueError, match=r"^row 0: target 'late': the label 'abc' is not a number"):
+        model.learn_one(x, {"sum": 1.0, "late": "abc"})
     with pytest.raises(ValueError, match=r"y must be a dictionary of targets and .* \(got 1.0\)"):
         model.learn_one(x, 1.0)
     assert model.predict_one(x) == expected
     with pytest.raises(ValueError, match="n_models does not apply to learner 'auto'"):
         river.BoostingMultiTargetRegressor(n_models=3)
+
+
+def test_blocks_of_several_targets_are_learned_as_their_rows():
+    rows = pd.DataFrame([x for x, _ in STREAM])
+    targets = pd.DataFrame({"sum": rows["a"] + 1.5, "late": [np.nan] * 50 + [*range(100)]})
+    weights = np.linspace(0.5, 2, len(rows))
+    whole, single = (river.BoostingMultiTargetRegressor("linear", n_models=4) for _ in range(2))
+    whole.learn_many(rows, targets.assign(never=None), w=weights)
+    for t, (x, _) in enumerate(STREAM):
+        late = None if t < 50 else float(t - 50)
+        single.learn_one(x, {"sum": targets["sum"][t], "late": late}, w=weights[t])
+    found = whole.predict_many(rows)
+    assert [*found.columns] == ["sum", "late"]
+    assert found.to_dict("records") == [single.predict_one(x) for x, _ in STREAM]
+    with pytest.raises(ValueError, match=r"^row 60: target 'late': the label 'abc' is not a numb"):
+        whole.learn_many(rows, targets.astype(object).replace({"late": {10.0: "abc"}}))
+    with pytest.raises(ValueError, match="150 rows but 2 rows of labels"):
+        whole.learn_many(rows, targets[:2])
+    with pytest.raises(TypeError, match=r"y must be a pandas DataFrame \(got Series\)"):
+        whole.learn_many(rows, targets["sum"])
+    pd.testing.assert_frame_equal(whole.predict_many(rows), found)
 
 
 @pytest.mark.slow

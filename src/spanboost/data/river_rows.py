@@ -8,10 +8,10 @@ import pandas as pd
 from spanboost.rows.frame_rows import check_frame as check_columns
 
 
-def check_frame(X: Any) -> None:
+def check_frame(X: Any, name: str = "X") -> None:
     """Raise a TypeError if a block is not a data frame of pandas."""
     if not isinstance(X, pd.DataFrame):
-        raise TypeError(f"X must be a pandas DataFrame (got {type(X).__name__})")
+        raise TypeError(f"{name} must be a pandas DataFrame (got {type(X).__name__})")
     check_columns(X)
 
 
@@ -19,6 +19,14 @@ def frame_rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return rows as dictionaries, so that blocks and single rows give the same model."""
     check_frame(X)
     return X.to_dict("records")
+
+
+def frame_targets(y: Any, rows: int) -> dict[Any, list[Any]]:
+    """Return the labels of a block by target, for a number of rows."""
+    check_frame(y, "y")
+    if len(y) != rows:
+        raise ValueError(f"{rows} rows but {len(y)} rows of labels")
+    return {name: y[name].tolist() for name in y.columns}
 
 
 def plain_row(x: Any) -> dict[Any, Any]:
