@@ -80,14 +80,15 @@ from spanboost.errors import UserError
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "out.sb").write_bytes(b"as it was")
+    before = model.read_bytes()
+    (tmp_path / "out.sb").write_bytes(before)
     output = ["-o", "out.sb"] if command == "train" else []
     options = [] if "-i" in words or "-n" in words else ["-n", "4"]
     printed = shell(command, data, *output, *options, *words, status=2)
     assert message in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
-    assert (tmp_path / "out.sb").read_bytes() == b"as it was"
+    assert (tmp_path / "out.sb").read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"houses.csv", "houses.sb", "out.sb"}
 
 

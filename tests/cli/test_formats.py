@@ -22,6 +22,7 @@ from streams import (
     put,
 )
 
+from spanboost import LinearSGD, SpanBoost, save
 from spanboost.data import columns
 from spanboost.data.formats.arrow import TableReader
 from spanboost.data.formats.csv import CsvReader
@@ -223,13 +224,14 @@ def test_a_bad_row_ends_a_run_or_is_left_out(form, row, what, shell, tmp_path):
     text, line = BAD[form]
     path, output = tmp_path / f"x.{form}", tmp_path / "m.sb"
     path.write_bytes(text.format(row).encode("utf-8", "surrogateescape"))
-    output.write_bytes(b"an old model")
+    save(SpanBoost(LinearSGD(), n=1), output)
+    old = output.read_bytes()
     for command in (("train", path, "-o", output), ("evaluate", path)):
         printed = shell(*command, *EVERY, status=2)
         assert printed.err.startswith(f"spanboost: {path}:{line}: ")
         assert what in printed.err
         assert printed.err.count("\n") == 1
-    assert output.read_bytes() == b"an old model"
+    assert output.read_bytes() == old
     assert sorted(os.listdir(tmp_path)) == ["m.sb", path.name]
 
     printed = shell(

@@ -7,8 +7,10 @@ import sys
 
 import pyarrow as pa
 import pytest
+from streams import put
 
 from spanboost.cli.output.predictions import open_writer
+from spanboost.models.files import is_model_file
 
 
 class SmallDisk(io.RawIOBase):
@@ -43,3 +45,48 @@ def test_a_disk_that_is_full_in_the_last_block_is_an_error(monkeypatch):
             with open_writer("-") as output:
                 output.write(table)
         assert disk.content == text[:room]
+
+
+@pytest.fixture
+def files(shell, tmp_path):
+    """The folder of two tables and a model."""
+    put(tmp_path, "rents.csv", b"size,rent\n40,310\n80,520\n60,400\n")
+    words = ("--learner", "linear", "-n", "2", "--quiet")
+    shell("train", tmp_path / "rents.csv", "-o", tmp_path / "rents.sb", *words)
+    put(tmp_path, "notes.csv", b"a,b\n1,2\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "file", "kind"),
+    [
+        ("train rents.csv -o notes.csv -n 2", "-o", "notes.csv", "not a model"),
+        ("tune rents.csv -o notes.csv --quiet", "-o", "notes.csv", "not a model"),
+        ("export rents.sb --to compact -o notes.csv", "-o", "notes.csv", "not a model"),
+        ("export rents.sb --to c -o other.sb", "-o", "other.sb", "a model"),
+        ("predict rents.csv -m rents.sb -o other.sb", "-o", "other.sb", "a model"),
+        ("evaluate rents.csv -n 2 -p other.sb", "--predictions", "other.sb", "a model"),
+    ],
+)
+def test_a_file_of_another_kind_is_not_replaced(
+    words, option, file, kind, files, shell, monkeypatch
+):
+    monkeypatch.chdir(files)
+    put(files, "other.sb", (files / "rents.sb").read_bytes())
+    before = (files / file).read_bytes()
+    advice = "remove it first, or name another file"
+    shown = shell(*words.split(), status=2).err
+    assert shown == f"spanboost: {option}: {file} exists and is {kind}; {advice}\n"
+    assert (files / file).read_bytes() == before
+
+
+def test_files_of_the_same_kind_and_empty_files_are_replaced(files, shell, monkeypatch):
+    monkeypatch.chdir(files)
+    for name in ("rents.sb", "empty.sb"):
+        put(files, "empty.sb", b"")
+        shell("train", "rents.csv", "-o", name, "--quiet", "--learner", "linear", "-n", "2")
+        assert is_model_file(name)
+    for name in ("notes.csv", "empty.csv"):
+        put(files, "empty.csv", b"")
+        shell("predict", "rents.csv", "-m", "rents.sb", "-o", name)
+        assert (files / name).read_text().startswith("prediction\n")

@@ -14,7 +14,7 @@ from spanboost.errors import UsageError
 from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.calibrated import Calibrated
 from spanboost.models.compact import is_compact
-from spanboost.models.files import load
+from spanboost.models.files import is_model_file, load
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, ModelSpec, model_options
@@ -63,6 +63,16 @@ def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
                 f"{path}: the command also reads this file, or writes another output to it"
             )
         taken.add(real)
+
+
+def check_replaced(path: str, option: str, *, with_model: bool) -> None:
+    """Raise UsageError if a model would replace another file, or another file a model."""
+    if not os.path.isfile(path) or os.path.getsize(path) == 0 or is_model_file(path) == with_model:
+        return
+    kind = "not a model" if with_model else "a model"
+    raise UsageError(
+        f"{option}: {path} exists and is {kind}; remove it first, or name another file"
+    )
 
 
 def spec_from_args(args: Namespace, form: str) -> ModelSpec:

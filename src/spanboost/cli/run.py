@@ -21,7 +21,7 @@ from spanboost.analysis.progressive import LossTape, Step, progressive
 from spanboost.analysis.regret_picture import plot_regret
 from spanboost.atomic_files import check_writable
 from spanboost.cli.current_rows import CurrentRows
-from spanboost.cli.from_args import check_apart
+from spanboost.cli.from_args import check_apart, check_replaced
 from spanboost.cli.label_warnings import PositiveLabel, warn_of_one_class
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe, pictured
@@ -210,6 +210,7 @@ def check_outputs(args: Namespace, stream: Stream, output: str | None = None) ->
         raise UsageError("-o must name a file; a model cannot be written to standard output")
     if output is not None:
         check_writable(output)
+        check_replaced(output, "-o", with_model=True)
     if args.predictions is not None and getattr(args, "compare", None) is not None:
         raise UsageError("--predictions cannot be combined with --compare")
     if args.predictions is not None and getattr(args, "resume", False):
@@ -224,6 +225,7 @@ def check_outputs(args: Namespace, stream: Stream, output: str | None = None) ->
         )
     if args.predictions not in (None, "-"):
         check_writable(args.predictions)
+        check_replaced(args.predictions, "--predictions", with_model=False)
     _check_plots(args)
     plots.check_plot_paths(args)
     if args.report is not None:

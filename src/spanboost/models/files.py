@@ -33,6 +33,7 @@ from spanboost.models.sets import PredictionSets
 
 FORMAT = 4  # 1: up to version 0.1; 2: trees without pools; 3: nothing is packed
 _ATTACHMENT = "attachment"  # name of the array with the attachment of a run
+_START = b'{"__metadata__":{"spanboost":'  # of the header
 MODELS: dict[str, type[Model]] = {
     **BASES,
     **{cls.__name__: cls for cls in (Calibrated, Intervals, PredictionSets)},
@@ -84,6 +85,12 @@ def pack(header: dict[str, Any], tensors: dict[str, Array]) -> bytes:
     header["packed"] = {name: list(one) for name, one in packed.items()}
     text = _text(header | {"checksum": _checksum(header, stored)})
     return tensors_to_bytes(stored, metadata={"spanboost": text})
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins as those of `save` do; it may be damaged further on."""
+    with Path(path).open("rb") as file:
+        return file.read(8 + len(_START)).endswith(_START)  # after the length of the header
 
 
 def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Model:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.atomic_files import check_writable
-from spanboost.cli.from_args import check_apart, load_with_schema, stream_from_args
+from spanboost.cli.from_args import check_apart, check_replaced, load_with_schema, stream_from_args
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
@@ -40,6 +40,7 @@ def predict(args: Namespace) -> int:
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
         check_writable(args.output)
+        check_replaced(args.output, "-o", with_model=False)
     with open_writer(args.output) as output:
         keep = [*dict.fromkeys(args.keep or ())]
         for answers, lines, kept in _predictions(model, stream, keep, ends, coverages):

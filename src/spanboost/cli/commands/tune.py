@@ -14,7 +14,7 @@ from spanboost.atomic_files import check_writable
 from spanboost.checks import finite_or_none
 from spanboost.cli import from_args
 from spanboost.cli.current_rows import CurrentRows
-from spanboost.cli.from_args import check_apart
+from spanboost.cli.from_args import check_apart, check_replaced
 from spanboost.cli.output.json_file import STANDARD_OUTPUT, write_json
 from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.progress import log
@@ -313,5 +313,7 @@ def _check_outputs(args: Namespace, stream: Stream) -> None:
     for path in (args.output, None if args.json == STANDARD_OUTPUT else args.json):
         if path is not None:
             check_writable(path)
+    if args.output is not None:
+        check_replaced(args.output, "-o", with_model=True)
     if args.plot is not None:
         check_plot_path(args.plot)
