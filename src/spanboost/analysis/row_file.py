@@ -41,7 +41,8 @@ class RowFile:
         self._file.seek(8 * self.columns * first)
         found = np.frombuffer(self._file.read(8 * self.columns * (last - first)))
         self._file.seek(0, os.SEEK_END)
-        return found.reshape(-1, self.columns)
+        # a copy can be written to: read-only arrays would need compiled code of their own
+        return found.reshape(-1, self.columns).copy()
 
     def flush(self) -> None:
         """Write everything to the file; sync it to disk if it has a path."""

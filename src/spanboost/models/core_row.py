@@ -33,6 +33,8 @@ class CoreRow:
         self._predict: Callable[[], None]
         self._learn: Callable[[], None]
         core.prepare(block, 0)
+        if core.memory is not None and can_replay_single(core.memory):
+            self._prepare_replay(core.memory)
 
     def predict(self) -> None:
         """Set the prediction; learn nothing."""
@@ -65,16 +67,21 @@ class CoreRow:
         if not can_replay_single(memory):
             core.learn_span(self.block, label, weight, self.out, core.learn_rows, 0, 1)
             return
-        if self._replay is None:
-            self._replay = ReplayRow(memory, self.block.encoded, label, weight, core.call)
-            self._outs = np.zeros((1 + memory.times, 1), self.out.dtype)
-        replay = self._replay
+        replay = self._replay or self._prepare_replay(memory)
         replay.write()
         if core.state is not self._learned:
             self._bind_loop(replay.rows, replay.labels, replay.weights, self._outs)
         self._learn()
         replay.count()
         self.out[0] = self._outs[0]
+
+    def _prepare_replay(self, memory: ReplayMemory) -> ReplayRow:
+        """Create the arrays of the rows that are replayed."""
+        self._replay = ReplayRow(
+            memory, self.block.encoded, self._label, self._weight, self.core.call
+        )
+        self._outs = np.zeros((1 + memory.times, 1), self.out.dtype)
+        return self._replay
 
     def _bind_loop(self, rows: Any, labels: Array, weights: Array, outs: Array) -> None:
         """Create the call that learns these rows in the current state."""

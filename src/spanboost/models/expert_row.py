@@ -12,6 +12,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import runs_plainly
 from spanboost.models.booster import HullBoost, SpanBoost
 from spanboost.models.core_row import CoreRow
+from spanboost.models.loss_record import LossRow
 from spanboost.models.mixture_row import MixtureRow
 from spanboost.models.past_row import PastRow
 from spanboost.models.recent_row import RecentRow
@@ -31,7 +32,7 @@ class ExpertRow:
     def __init__(self, model: "PastModel", rows: EncodedBlock) -> None:
         self.rows, self.mixture, self.stage = rows, model.mixture, model.past_stage
         self.recent, self.plain = model.recent_stage, runs_plainly()
-        self.loss_record, self.loss = model.loss_record, model.loss_
+        self._losses = LossRow(model.loss_record, model.loss_)
         experts = model.boosters()
         numbered = NumberedBlock(rows.encoded, 1, rows.kind.named, {}, rows.columns)
         cores, dtype = [one.core for one in experts], experts[0].core.dtype
@@ -90,7 +91,7 @@ class ExpertRow:
         if self._past is not None:
             answer = self._past.learn(answer, units, key, y, known)
         scored = known if labels.scores else y
-        self.loss_record.add_one(self.loss, scored, self._mixed.forecasts, answer)
+        self._losses.add(scored, self._mixed.forecasts, answer)
         return answer
 
     def _read_forecasts(self, labels: Labels) -> None:

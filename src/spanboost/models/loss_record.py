@@ -1,6 +1,5 @@
 """The losses so far of AutoBoost and its experts, each on rows that it had not learned yet."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,27 +23,14 @@ class AverageLoss(NamedTuple):
         return f"{self.loss:z.6g}, the average over {self.weight:,.15g} rows before learning them"
 
 
-class _SingleRow(NamedTuple):
-    """Arrays for single rows, which are used again."""
-
-    predictions: Array  # [K + 1] of the experts and the model
-    added: Array  # [K + 2] what the row adds to the sums
-    write: Callable[[float], None]  # sets its losses, given the label
-
-
 class LossRecord:
     """Sums over the rows, in the order of the stream: the same for blocks of any size.
 
     sums: [K + 2] the weights of the rows, the losses of the K experts, those of the model.
     """
 
-    _row: _SingleRow | None = None
-
     def __init__(self, experts: int) -> None:
         self.sums = np.zeros(experts + 2)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"sums": self.sums}  # the next single row creates its arrays again
 
     @property
     def weight(self) -> float:
@@ -74,25 +60,6 @@ class LossRecord:
         self.sums = totals[-1]
         return totals
 
-    def add_one(self, loss: Any, label: float, forecasts: Array, answer: float) -> None:
-        """Add the losses of one row of weight 1, if predictions are numbers without a log link.
-
-        forecasts: [K] of the experts; answer: of the model.
-        """
-        row = self._row
-        if row is None:
-            row = self._row = self._new_row(loss)
-        row.predictions[:-1], row.predictions[-1] = forecasts, answer
-        row.write(label)
-        self.sums = self.sums + row.added
-
-    def _new_row(self, loss: Any) -> _SingleRow:
-        added = np.ones(len(self.sums))
-        predictions = np.zeros(len(added) - 1)
-        arrays = on_vectors(loss), predictions, np.zeros(1), added[1:]
-        write = Caller().find(write_losses, *arrays, 0.0)
-        return _SingleRow(predictions, added, partial(write, *arrays))
-
     def restore(self, arrays: dict[str, Array]) -> None:
         """Set the sums to those of a file; files of earlier versions have none."""
         sums = arrays.pop("sums", None)
@@ -101,6 +68,25 @@ class LossRecord:
         if sums.shape != self.sums.shape or sums.dtype != self.sums.dtype or not sums[0] >= 0:
             raise ModelFileError("the losses of the experts do not match the experts")
         self.sums = sums.copy()
+
+
+class LossRow:
+    """Adds the losses of single rows of weight 1, in arrays that are used again.
+
+    Predictions must be numbers without a log link.
+    """
+
+    def __init__(self, record: LossRecord, loss: Any) -> None:
+        self._record, self._added = record, np.ones(len(record.sums))
+        self._predictions = np.zeros(len(self._added) - 1)
+        arrays = on_vectors(loss), self._predictions, np.zeros(1), self._added[1:]
+        self._write = partial(Caller().find(write_losses, *arrays, 0.0), *arrays)
+
+    def add(self, label: float, forecasts: Array, answer: float) -> None:
+        """Add the losses of one row: [K] forecasts of the experts, and the answer of the model."""
+        self._predictions[:-1], self._predictions[-1] = forecasts, answer
+        self._write(label)
+        self._record.sums = self._record.sums + self._added
 
 
 def write_losses(loss: Any, predictions: Array, scratch: Array, out: Array, label: float) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from argparse import Namespace
+from typing import cast
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from spanboost.compiling.jobs import Job
 from spanboost.compiling.rehearsal import recorded_jobs
 from spanboost.data.batch import as_batch
 from spanboost.errors import UsageError
+from spanboost.models.auto import AutoBoost
+from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, ModelSpec
 
 
@@ -33,7 +36,7 @@ def warmup(args: Namespace) -> int:
 def needed_jobs(spec: ModelSpec) -> list[Job]:
     """Return the code that a model needs to learn, to predict and to be scored."""
     jobs: list[Job] = []
-    model = spec.build()
+    model = _new_model(spec)
     rows = as_batch(np.ones((1, 2)), np.ones(1))
     tape = LossTape(2)
     with recorded_jobs(jobs), np.errstate(all="ignore"):
@@ -42,6 +45,13 @@ def needed_jobs(spec: ModelSpec) -> list[Job]:
         model.predict_one([1.0, 1.0])  # AutoBoost has more code for single rows
     tape.close()
     return jobs
+
+
+def _new_model(spec: ModelSpec) -> Model:
+    """Return a new model; AutoBoost has the stages that it has by default in Python."""
+    if spec.learner == AUTO:
+        return AutoBoost(loss=spec.booster_loss(), budget=spec.budget)
+    return cast("Model", spec.build())
 
 
 def _specs(args: Namespace) -> list[ModelSpec]:
