@@ -95,6 +95,18 @@ def test_it_finds_what_learning_and_predicting_need(asked, kind, rows):
     assert set(rehearse(model, block, y).now) == set(need.now)  # of a model that has learned
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_single_row_finds_what_later_single_rows_need(asked, loss):
+    model = AutoBoost(loss)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0) if loss == "logistic" else X[:, 0]
+    need = rehearse(model, [BLOCKS["list"][0]], y[:1])
+    for x, label in zip(np.concatenate([X, X]).tolist(), [*y, *y], strict=True):
+        model.predict_one(x)
+        model.learn_one(x, label)
+    assert {one for one in asked if one.name not in SHARED} <= set(need.now + need.later)
+    assert {"mix_one", "write_losses", "replay_row"} <= {one.name for one in need.later}
+
+
 def test_it_changes_nothing():
     model = AutoBoost(budget="fast")
     model.learn_many(X[:40], X[:40, 0])
