@@ -374,7 +374,8 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     def to_parts(self) -> EstimatorParts:
         """Return the estimator as data, for `spanboost.save`."""
         recent = [tuple(one) for one in self._emerging.recent]
-        return self._parts([self._model], classes=self._labels, recent=recent)
+        parts = self._parts([self._model], classes=self._labels, recent=recent)
+        return parts._replace(classes=self._labels)
 
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:

@@ -308,7 +308,8 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
     def to_parts(self) -> EstimatorParts:
         """Return the fitted estimator as data, for ``spanboost.save``."""
         parts = super().to_parts()
-        return parts._replace(state=parts.state | {"labels": self._labels.state()})
+        state = parts.state | {"labels": self._labels.state()}
+        return parts._replace(state=state, classes=self._labels.numbered())
 
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:

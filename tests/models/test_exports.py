@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from predicting import labels_of, rows_of, span, trained
 
-from spanboost import AutoBoost, Intervals, PredictionSets, export, load, save
+from spanboost import AutoBoost, Intervals, PredictionSets, export, load, river, save, sklearn
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
 
@@ -54,3 +54,37 @@ def test_a_single_class_is_refused(loss, shell, tmp_path):
     shell("train", tmp_path / "data.csv", "-o", tmp_path / "model.sb", *options)
     with pytest.raises(UserError, match="has seen fewer than two classes"):
         export(load(tmp_path / "model.sb"), tmp_path / "model.c")
+
+
+def test_a_model_that_has_not_learned_is_refused(tmp_path):
+    with pytest.raises(UserError, match="the model has not learned any rows yet; train it before"):
+        export(AutoBoost(), tmp_path / "model.c")
+
+
+def test_estimators_are_exported_as_their_models(tmp_path):
+    names = np.array(["b", "c", "a"])[np.arange(len(ROWS)) % 3]
+    parameters = {"learner": "linear", "n_estimators": 2}
+    with plain():
+        numbers = sklearn.BoostingRegressor(**parameters).fit(ROWS, LABELS)
+        classes = sklearn.BoostingClassifier(**parameters).partial_fit(ROWS, names)
+        emerging = river.BoostingClassifier("linear", n_models=2)
+        for row, name in zip(ROWS, names, strict=True):
+            emerging.learn_one({"x": row[0]}, name)
+        for k, one in enumerate((numbers, numbers.model_, classes, emerging)):
+            export(one, tmp_path / f"{k}.c")
+    sources = [(tmp_path / f"{k}.c").read_text() for k in range(4)]
+    assert sources[0] == sources[1]
+    for source in sources[2:]:
+        assert 'model_classes[3] = {"b", "c", "a"}' in source
+
+
+def test_estimators_without_one_model_or_two_classes_are_refused(tmp_path):
+    with plain():
+        several = river.BoostingMultiTargetRegressor("linear", n_models=2)
+        several.learn_one({"x": 1.0}, {"a": 1.0, "b": 2.0})
+        with pytest.raises(UserError, match="cannot export an estimator with 2 targets"):
+            export(several, tmp_path / "model.c")
+        single = river.BoostingClassifier("linear", n_models=2)
+        single.learn_one({"x": 1.0}, "only")
+        with pytest.raises(UserError, match="has seen fewer than two classes"):
+            export(single, tmp_path / "model.c")

@@ -42,6 +42,10 @@ class ClassLabels:
             labels.table.add(state["table"])
         return labels
 
+    def numbered(self) -> list[Any]:
+        """Return the labels in the order of the numbers that the model learns."""
+        return self.classes.tolist() if self.table is None else [*self.table.labels]
+
     def encode(self, y: Array) -> Array:
         """Return labels as the model learns them."""
         if self.table is not None:

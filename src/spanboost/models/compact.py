@@ -38,6 +38,11 @@ def compact_model(model: M) -> M:
     spanboost.errors.UserError: a compact model predicts but cannot learn; ...
     """
     check_compact(model)
+    if not model.started:
+        raise UserError(
+            "the model has not learned any rows yet; train it before you export it or save it as a "
+            "compact model"
+        )
     plain = model.without_corrections()
     if plain is not model:
         warn_caller(
@@ -47,8 +52,6 @@ def compact_model(model: M) -> M:
             )
         )
     model = plain
-    if not model.started:
-        raise UserError("the model has not learned any rows; a compact model cannot learn them")
     for booster in model.stored_boosters():
         if not booster.core.is_data:
             raise not_data_error(booster.core.learner)

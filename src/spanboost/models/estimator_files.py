@@ -32,6 +32,7 @@ class EstimatorParts(NamedTuple):
     name: str  # the module and the class, such as "sklearn.BoostingRegressor"
     state: dict[str, Any]  # plain values, as `plain_data.encode` takes them
     models: Sequence[Model]
+    classes: Sequence[Any] = ()  # of a classifier, in the order of the model; not in the file
 
 
 class FittedEstimator(Protocol):
@@ -62,7 +63,7 @@ def save(
     if isinstance(model, Model) or not hasattr(model, "to_parts"):
         files.save(require_model(model, "save"), path, private=private, compact=compact)
         return
-    name, state, models = model.to_parts()
+    name, state, models, _ = model.to_parts()
     if compact:
         models = [compact_model(one) for one in models]
     header = {"estimator": name, "state": encode(state)}

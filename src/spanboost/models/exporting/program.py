@@ -85,8 +85,11 @@ class Program(NamedTuple):
     description: str  # of the model, for the first lines of a file
 
 
-def program_of(model: Model) -> Program:
-    """Return the program of a model; a UserError if the model has none."""
+def program_of(model: Model, classes: Sequence[Any] | None = None) -> Program:
+    """Return the program of a model; a UserError if the model has none.
+
+    classes: of an estimator, whose model knows only their numbers.
+    """
     if isinstance(model, Calibrated):
         raise UserError(
             "calibrated probabilities cannot be exported; export `model.model`, or train without "
@@ -98,7 +101,9 @@ def program_of(model: Model) -> Program:
     part = _part(small)
     d = len(_first(part).centre)
     # the schema belongs to the model around the inner one
-    return Program(row_form(model), d, part, _classes(model, d), binary, repr(inner).strip("<>"))
+    return Program(
+        row_form(model), d, part, _classes(model, d, classes), binary, repr(inner).strip("<>")
+    )
 
 
 def forecasts_of(part: Part) -> int:
@@ -171,15 +176,18 @@ def _lane(algorithm: Any, first: int) -> Lane:
     return Lane(first, first + len(eta), keep, eta, scale, radius)
 
 
-def _classes(model: Model, d: int) -> list[str]:
+def _classes(model: Model, d: int, given: Sequence[Any] | None) -> list[str]:
     """Return the names of the classes whose probabilities the predictions stand for."""
     if not isinstance(model.loss_, Logistic | Softmax):
         return []
+    known = known_classes(model) if given is None and model.schema is not None else given
+    if known is not None and len(known) < 2:
+        raise UserError(
+            "cannot export a model that has seen fewer than two classes; train it on rows of more "
+            "classes"
+        )
+    if given is not None:
+        return [*map(str, given)]
     if model.schema is not None:
-        if len(known_classes(model)) < 2:
-            raise UserError(
-                "cannot export a model that has seen fewer than two classes; train it on rows of "
-                "more classes"
-            )
         return class_names(model)[: max(d, 2)]
     return ["-1", "1"] if isinstance(model.loss_, Logistic) else [str(k) for k in range(d)]
