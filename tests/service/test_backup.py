@@ -213,9 +213,11 @@ def test_folders_that_cannot_be_backed_up_are_refused(tmp_path, run):
     old, file = tmp_path / "old", tmp_path / "backup.tar"
     state = State(old, new_model)
     state.commit(build_entry(0, 5, DATA))
-    status, text = run("backup", old, file)
-    assert status == 2
-    assert "in use by another server" in text
+    advice = "give the address of the server instead of the folder, such as http://127.0.0.1:8000"
+    for words in (["backup", old, file], ["versions", old, "pin", 1], ["challenge", old, "show"]):
+        status, text = run(*words)
+        assert status == 2
+        assert f"{old} is in use by a server; {advice}, or stop it" in text
     state.close()
     status, text = run("backup", old, file, "--certificate", "x")
     assert status == 2

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from spanboost.client import Client, ServiceError
 from spanboost.errors import UsageError
+from spanboost.service.storage.folder_lock import FolderInUseError
 
 ADMIN_TOKEN = "SPANBOOST_ADMIN_TOKEN"  # environment variable
 _UNAUTHORIZED = 401
@@ -27,3 +28,15 @@ def open_admin_client(address: str, certificate: str | None) -> Iterator[Client]
             if error.status == _UNAUTHORIZED:
                 raise UsageError(f"{error}; set {ADMIN_TOKEN}") from None
             raise
+
+
+@contextmanager
+def suggest_address(folder: str) -> Iterator[None]:
+    """Suggest the address of the server that uses a state folder; commands accept either."""
+    try:
+        yield
+    except FolderInUseError:
+        raise UsageError(
+            f"{folder} is in use by a server; give the address of the server instead of the "
+            "folder, such as http://127.0.0.1:8000, or stop it"
+        ) from None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spanboost.atomic_files import atomic_write, check_writable
-from spanboost.cli.admin_client import is_address, open_admin_client
+from spanboost.cli.admin_client import is_address, open_admin_client, suggest_address
 from spanboost.cli.offline import existing_folder
 from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.errors import UsageError
@@ -28,7 +28,8 @@ def backup(args: Namespace) -> int:
         elif args.certificate is not None:
             raise UsageError("--certificate is only for the address of a running service")
         else:
-            _back_up_folder(existing_folder(args.source), Path(args.file), bar.update)
+            with suggest_address(args.source):
+                _back_up_folder(existing_folder(args.source), Path(args.file), bar.update)
     print(f"{args.file}: {Path(args.file).stat().st_size:,} bytes")
     return 0
 

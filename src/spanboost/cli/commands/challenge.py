@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from spanboost.cli import from_args
-from spanboost.cli.admin_client import is_address, open_admin_client
+from spanboost.cli.admin_client import is_address, open_admin_client, suggest_address
 from spanboost.cli.commands.versions import open_existing
 from spanboost.errors import UsageError
 from spanboost.models.files import load
@@ -31,7 +31,8 @@ def challenge(args: Namespace) -> int:
     if args.action != "begin" and (options or args.model is not None):
         raise UsageError(f"the options of a model need the action begin (got {args.action})")
     use = _use_service if is_address(args.target) else _use_folder
-    found = use(args, options)
+    with suggest_address(args.target):
+        found = use(args, options)
     print(DONE[args.action] if args.action in DONE else _describe(found))
     return 0
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spanboost.cli.admin_client import is_address, open_admin_client
+from spanboost.cli.admin_client import is_address, open_admin_client, suggest_address
 from spanboost.cli.offline import existing_folder
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
@@ -30,7 +30,8 @@ def versions(args: Namespace) -> int:
     if is_address(args.target):
         _use_service(args)
     else:
-        _use_folder(args)
+        with suggest_address(args.target):
+            _use_folder(args)
     return 0
 
 

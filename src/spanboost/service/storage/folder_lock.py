@@ -17,6 +17,10 @@ from spanboost.service.storage.record_files import StateError, close_quietly
 _UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 
 
+class FolderInUseError(StateError):
+    """Another process has locked the folder."""
+
+
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Create the folder if needed, and lock it for this process."""
@@ -42,7 +46,7 @@ def _lock(file: int, folder: Path, unsupported: tuple[int, ...] = ()) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise StateError(
+        raise FolderInUseError(
             f"{folder} is in use by another server; stop it, or use another folder"
         ) from None
     except OSError as error:
