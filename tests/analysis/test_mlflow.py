@@ -4,13 +4,21 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 from predicting import labels_of, rows_of, span, trained
 from streams import FLATS, HOUSES, as_csv, put
 
 import spanboost
 from spanboost import load, save
-from spanboost.analysis.mlflow import TrainingRun, load_model, log_model, parameters_of, save_model
+from spanboost.analysis.mlflow import (
+    PyfuncModel,
+    TrainingRun,
+    load_model,
+    log_model,
+    parameters_of,
+    save_model,
+)
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
 
@@ -122,6 +130,19 @@ def test_estimators(tracking):
         info = log_model(model)
     served = tracking.pyfunc.load_model(info.model_uri)
     np.testing.assert_array_equal(served.predict(X), model.predict(X))
+
+
+def test_estimators_return_what_they_predict():
+    from spanboost import river, sklearn
+
+    X = np.nan_to_num(rows_of("dense"))
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    y = np.array(["no", "yes"])[np.arange(len(X)) % 2]
+    classifier = sklearn.BoostingClassifier(learner="linear", n_estimators=2).fit(X, y)
+    assert {*PyfuncModel(classifier).predict(X)} <= {"no", "yes"}
+    stream = river.BoostingClassifier("linear", n_models=2)
+    stream.learn_many(frame, pd.Series(y))
+    assert {*PyfuncModel(stream).predict(frame)} <= {"no", "yes"}
 
 
 def history(tracking, run, name):

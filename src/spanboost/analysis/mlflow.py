@@ -165,11 +165,13 @@ class PyfuncModel:
 
         They are numbers, or for classes a frame with the most probable class and the probability
         of each. Models that were not trained on files do not know the names of classes; they return
-        probabilities.
+        probabilities. Estimators return what their `predict` does; those of River take
+        frames only.
         """
         model = self.model
         if not isinstance(model, Model):
-            return model.predict(model_input)
+            predict = model.predict if hasattr(model, "predict") else model.predict_many  # River
+            return predict(model_input)
         answers = model.predict_many(model_input)
         if not isinstance(model.loss_, Logistic | Softmax):
             return answers
