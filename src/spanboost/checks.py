@@ -89,6 +89,13 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 
+def label_pairs(labels: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return labels by id as pairs; raise a TypeError if they are not a dictionary."""
+    if not hasattr(labels, "items"):
+        raise TypeError(f"labels must be a dictionary of ids and labels (got {labels!r:.40})")
+    return [*labels.items()]
+
+
 def _plain(value: Any) -> Any:
     if hasattr(value, "isoformat") or type(value).__name__ == "datetime64":
         text = value.isoformat() if hasattr(value, "isoformat") else str(value)

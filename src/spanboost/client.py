@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 from uuid import uuid4
 
 from spanboost.atomic_files import atomic_write
-from spanboost.checks import plain_row, trust
+from spanboost.checks import label_pairs, plain_row, trust
 from spanboost.errors import UserError, connection_advice, describe_connection_error, install_hint
 
 Row = Mapping[str, Any]  # numbers, strings, times and None by name
@@ -130,7 +130,7 @@ class _Base:
         return copy
 
     def _label_request(self, labels: Mapping[str, Any], skip: bool, wait: bool) -> _Request:
-        rows = [{self._id: id, self._label: label} for id, label in labels.items()]
+        rows = [{self._id: id, self._label: label} for id, label in label_pairs(labels)]
         return self._learn_request(rows, skip, wait)
 
     def _get_request(self, path: str) -> _Request:

@@ -47,6 +47,12 @@ def test_a_row_that_is_not_a_dictionary_is_refused(row):
                 call(row)
 
 
+def test_labels_that_are_not_a_dictionary_are_refused():
+    refused = pytest.raises(TypeError, match=r"labels must be a dictionary of ids and labels \(got")
+    with Client("http://127.0.0.1:1") as client, refused:
+        client.label_many([("a", 1.0), ("b", 2.0)])
+
+
 def test_a_row_of_pandas_is_sent():
     assert plain_row(pd.Series({"size": 2, "city": "Ulm"})) == {"size": 2, "city": "Ulm"}
 
