@@ -247,12 +247,22 @@ def test_text_in_columns_of_numbers_is_skipped(tmp_path, monkeypatch, capsys, co
     printed = capsys.readouterr()
     assert json.loads(printed.out)["examples"] == 6
     for k, name, value in ((2, "a", "n/a"), (7, "a", "n/a"), (9, "y", "none")):
-        where = f" where 'id' is {10 * k}" if column else ""
-        line = f"x.db:{k}: column '{name}' is '{value}'{where}; expected a number"
+        where = f"row where 'id' is {10 * k}: " if column else ""
+        line = f"x.db:{k}: {where}column '{name}' is '{value}'; expected a number"
         assert line in printed.err
     execute(address, "DELETE FROM t WHERE a = 'n/a' OR y = 'none'")
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 6
+
+
+def test_a_missing_label_is_reported_with_the_column_to_resume_from(tmp_path, capsys):
+    address = f"sqlite:///{tmp_path / 'x.db'}"
+    execute(address, "CREATE TABLE t (id INTEGER, a, y)")
+    execute(address, "INSERT INTO t VALUES (70, 1, 1), (80, 2, 2), (90, 3, NULL)")
+    words = ["evaluate", address, *OPTIONS[:-1], "--query", "SELECT * FROM t", "--label", "y"]
+    assert main([*words, "--resume-column", "id"]) == 2
+    expected = "x.db:3: row where 'id' is 90: column 'y': the label is missing"
+    assert expected in capsys.readouterr().err
 
 
 def test_types_that_change_between_parts(tmp_path, monkeypatch, capsys):

@@ -41,6 +41,14 @@ class ColumnPart(NamedTuple):
     bad: list[tuple[int, str]]  # line numbers and messages of bad rows, which are not included
     times: Sequence[Any] = ()  # Arrow arrays of timestamps, dates or strings
     kept: Any = None  # Arrow table of the columns that are passed on as they are
+    key: str | None = None  # one of these columns, whose values identify the rows
+
+    def place(self, line: int) -> str:
+        """Return the start of a message about a row: the value that identifies it, if any."""
+        if self.key is None:
+            return ""
+        value = self.kept.column(self.key)[int(np.searchsorted(self.lines, line))].as_py()
+        return f"row where {self.key!r:.40} is {value!r:.40}: "
 
 
 class BatchBuilder:
@@ -66,7 +74,7 @@ class BatchBuilder:
             if batch.rows:
                 yield batch
             for line, what in sorted(bad):
-                self.problems.report(self.file, line, what)
+                self.problems.report(self.file, line, f"{part.place(line)}{what}")
 
     def _batch(self, columns: "_PartColumns", rows: slice, bad: list[tuple[int, str]]) -> Batch:
         """Return the good ones of some rows; append the others to `bad`."""

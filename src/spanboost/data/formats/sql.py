@@ -32,14 +32,15 @@ class SqlReader(TableReader):
         super().__init__(schema, problems, labelled=labelled, learn=learn, keep=keep)
         self._passed_on = keep
         self._numeric: dict[str, bool] = {}  # whether a column has numbers
+        self._key: str | None = None  # the column to resume from
         self._bad: dict[int, str] = {}  # rows with text in a column of numbers, by their numbers
 
     def batches(self, source: Any) -> Iterator[Batch]:
         """Yield the rows of a query, in order."""
-        column = source.query.column
+        column = self._key = source.query.column
         self.keep = [*dict.fromkeys([*self._passed_on, *([] if column is None else [column])])]
         with closing(source.fetch()) as fetched:
-            parts = (self._without_text(part, column, first) for first, part in _count(fetched))
+            parts = (self._without_text(part, first) for first, part in _count(fetched))
             table = _open_result(source.name, parts if self.problems.skip else fetched)
             for batch in () if table is None else self.read(table):
                 yield batch if column is None else self._with_positions(batch, source)
@@ -55,21 +56,20 @@ class SqlReader(TableReader):
         """Yield the columns, and name the bad rows among them."""
         for part in super()._parts(table, positions):
             lines = self._bad.keys() & {*part.lines.tolist()}
-            yield part._replace(bad=[(line, self._bad.pop(line)) for line in sorted(lines)])
+            bad = [(line, self._bad.pop(line)) for line in sorted(lines)]
+            yield part._replace(bad=bad, key=self._key)
 
-    def _without_text(self, part: Fetched, key: str | None, first: int) -> Fetched:
+    def _without_text(self, part: Fetched, first: int) -> Fetched:
         """Return rows without text in columns of numbers, and remember the rows that had it.
 
-        key: the column to resume from.
         first: number of the first row.
         """
         columns = [[*values] for values in zip(*part.rows, strict=True)]
         for name, values in zip(part.names, columns, strict=True):
-            if name == key or not self._has_numbers(name, values):
+            if name == self._key or not self._has_numbers(name, values):
                 continue
             for t in [t for t, value in enumerate(values) if isinstance(value, str | bytes)]:
-                where = "" if key is None else f" where {key!r:.40} is {_key(part, key, t)!r:.40}"
-                what = f"column {name!r:.40} is {values[t]!r:.40}{where}; expected a number"
+                what = f"column {name!r:.40} is {values[t]!r:.40}; expected a number"
                 self._bad.setdefault(first + t, what)
                 values[t] = None
         return part._replace(rows=[*zip(*columns, strict=True)])
@@ -89,10 +89,6 @@ def _count(parts: Iterable[Fetched]) -> Iterator[tuple[int, Fetched]]:
     for part in parts:
         yield first, part
         first += len(part.rows)
-
-
-def _key(part: Fetched, key: str, row: int) -> Any:
-    return part.rows[row][part.names.index(key)]
 
 
 def _open_result(name: str, fetched: Iterator[Fetched]) -> OpenTable | None:
