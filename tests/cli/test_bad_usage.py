@@ -144,6 +144,13 @@ def test_hints_name_only_options_that_the_command_takes(data, model, shell, tmp_
     assert "--categorical" not in shell("predict", words, "-m", model, status=2).err
 
 
+@pytest.mark.parametrize("words", [["--key", "size"], ["--past", "on"]])
+def test_past_labels_and_a_loss_that_does_not_take_them(words, data, shell):
+    err = shell("evaluate", data, "--loss", "poisson", "--quiet", *words, status=2).err
+    message = "needs squared, absolute, Huber, quantile or logistic loss, and at least 6 bits"
+    assert err == f"spanboost: {words[0]} {message}\n"
+
+
 def test_a_key_of_times(shell, tmp_path):
     data = put(tmp_path, "days.csv", b"day,a,y\n2025-01-01,1,2\n2025-01-02,2,3\n")
     printed = shell("evaluate", data, "--budget", "fast", "--quiet", "--key", "day", status=2)

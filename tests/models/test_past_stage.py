@@ -291,7 +291,8 @@ def test_a_forged_past_is_refused(name, value):
         ({"past": "yes"}, "past must be None, True or False"),
         ({"key": 1.5}, "key must be None, the name or the number"),
         ({"key": "store", "past": False}, r"key needs past labels \(got past=False\)"),
-        ({"past": True, "loss": "poisson"}, "past labels need squared"),
+        ({"past": True, "loss": "poisson"}, "^past needs squared, absolute"),
+        ({"key": "store", "bits": 5}, "^key needs squared, .* and at least 6 bits$"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, message):

@@ -19,7 +19,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.core.loop import predict
-from spanboost.errors import ModelFileError
+from spanboost.errors import ModelFileError, ParameterError
 from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Huber, Logistic, Quantile, Squared, degree, resolve
@@ -372,9 +372,10 @@ def new_past_stage(spec: AutoSpec) -> PastStage | None:
     possible = can_correct(spec.loss) and (spec.bits or LEAST_BITS) >= LEAST_BITS
     wanted = spec.budget != "fast" if spec.past is None else spec.past
     if not possible and (spec.past or spec.key is not None):
-        raise ValueError(
-            "past labels need squared, absolute, Huber, quantile or logistic loss, and at least "
-            f"{LEAST_BITS} bits: leave out past and key"
+        raise ParameterError(
+            "past" if spec.key is None else "key",
+            "needs squared, absolute, Huber, quantile or logistic loss, and at least "
+            f"{LEAST_BITS} bits",
         )
     if not possible or not (wanted or spec.key is not None):
         return None
