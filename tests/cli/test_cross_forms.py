@@ -122,10 +122,17 @@ def test_bad_rows_teach_no_categories(table_model):
     assert [*model.schema.categories[0].codes] == ["Ulm", "Bonn", "Köln"]
 
 
-def test_a_key_that_never_occurs_gets_a_note(table_model, shell, tmp_path):
-    rows = [{"sise": 40, "city": "Ulm"}] * 3
-    err = shell("predict", write(tmp_path, "b.jsonl", rows), "-m", table_model).err
-    assert "no key 'size' in the first rows; its values are missing; did you mean 'sise'?" in err
+@pytest.mark.parametrize(
+    ("row", "note"),
+    [
+        ({"sise": 40, "city": "Ulm", "when": None}, "no key 'size' in the first rows; its values"),
+        ({"sise": 40, "city": "Ulm"}, "no keys 'size', 'when' in the first rows; their values"),
+    ],
+)
+def test_keys_that_never_occur_get_one_note(row, note, table_model, shell, tmp_path):
+    path = write(tmp_path, "b.jsonl", [row] * 3)
+    err = shell("predict", path, "-m", table_model).err
+    assert err == f"note: {path}: {note} are missing; did you mean 'sise'?\n"
 
 
 @pytest.mark.parametrize("name", ["b.jsonl", "b.csv"])

@@ -18,7 +18,7 @@ from spanboost.data.problems import Problems, StreamError, suggest_name
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
 from spanboost.data.table_names import TableNames
-from spanboost.errors import DataError, did_you_mean
+from spanboost.errors import DataError, did_you_mean, list_names
 from spanboost.rows.block import Rows
 
 
@@ -59,13 +59,15 @@ class TableFromJson(JsonReader):
     def _note_keys(self, file: str, rows: list[dict[str, Any]]) -> None:
         """Add a note on columns that do not occur in the first rows."""
         keys = dict.fromkeys(name for row in rows for name in row)
-        for column in self.schema.columns or []:
-            if column.name not in keys:
-                near = did_you_mean(column.name, keys)
-                self.problems.note(
-                    f"{file}: no key {column.name!r:.40} in the first rows; its values are "
-                    f"missing{near}"
-                )
+        absent = [name for name in self.names.names if name not in keys]
+        if absent:
+            others = [name for name in keys if name not in self.names.names]
+            near = next(filter(None, (did_you_mean(name, others) for name in absent)), "")
+            what, whose = ("key", "its") if len(absent) == 1 else ("keys", "their")
+            self.problems.note(
+                f"{file}: no {what} {list_names(absent)} in the first rows; {whose} values are "
+                f"missing{near}"
+            )
 
 
 class JsonFromTable:
