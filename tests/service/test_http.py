@@ -79,6 +79,24 @@ def test_a_text_under_a_key_of_numbers_is_refused_by_name(client):
     assert client.engine.state.model.label_health.learned == 24
 
 
+@pytest.mark.parametrize("rows", [1, 9])
+def test_an_unknown_text_under_a_key_of_numbers_is_noted(client, rows):
+    learn(client, some_rows(20), wait="true")
+    known = client.post("/predict", json=[{"size": 0.5, "city": "z"}] * rows)
+    assert "Spanboost-Note" not in known.headers
+    noted = client.post("/predict", json=[{"size": "forty", "city": "a"}] * rows)
+    assert noted.status_code == 200
+    more = f" (and {rows - 1} more)" if rows > 1 else ""
+    assert noted.headers["Spanboost-Note"] == (
+        f"'size' is the text 'forty', but was a number before{more}; the model has not learned "
+        "this text, so the value counts as missing"
+    )
+    assert read_metric(client, "unknown_texts_total") == rows
+    learn(client, [{"size": "forty", "city": "a", "label": 1.0}], wait="true")
+    learned = client.post("/predict", json=[{"size": "forty", "city": "a"}] * rows)
+    assert "Spanboost-Note" not in learned.headers
+
+
 def arrow_stream(table):
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:

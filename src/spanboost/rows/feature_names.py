@@ -146,6 +146,13 @@ class FeatureNames:
         found = ((str(name), self._watch(name, row[name], NewNames())) for name in row)
         return next(((name, mistake) for name, mistake in found if mistake), None)
 
+    def is_unknown_text(self, name: str, text: str) -> bool:
+        """Return whether a name has had numbers, but never this text: it counts as missing."""
+        if self.bits is not None or name not in self.columns:
+            return False
+        blank = self.kinds is not None and name in self.kinds.blank
+        return not blank and f"{name}={text}" not in self.columns
+
     def _watch(self, name: Any, value: Any, new: NewNames) -> str | None:
         """Return why a new value does not fit the earlier ones of its name; None if it does.
 

@@ -34,6 +34,7 @@ class RequestCounters:
         self.responses: Counter[tuple[str, int]] = Counter()
         self.durations: dict[str, Histogram] = {}
         self.refused_rows = 0
+        self.unknown_texts = 0
         self.open_body_bytes = 0  # size of the bodies of all open requests
 
     def record(self, path: str, status: int, seconds: float) -> None:
@@ -54,6 +55,7 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "predicted": engine.predicted,
         "duplicates": engine.duplicates,
         "refused": counters.refused_rows,
+        "unknown_texts": counters.unknown_texts,
         "loss": finite_or_none(progress.loss),
         "recent_loss": finite_or_none(progress.recent),
         "waiting": engine.writer.waiting,
@@ -126,6 +128,7 @@ _METRICS = {
     "predicted": ("predicted_rows_total", "counter", "Rows predicted since the start."),
     "duplicates": ("duplicate_rows_total", "counter", "Duplicate rows since the start."),
     "refused": ("refused_rows_total", "counter", "Bad rows refused since the start."),
+    "unknown_texts": ("unknown_texts_total", "counter", "Unknown texts under keys of numbers."),
     "left_out": ("left_out_rows_total", "counter", "Rows in the journal that the model rejected."),
     "loss": ("loss", "gauge", "Average loss of all rows, each predicted before it was learned."),
     "recent_loss": ("recent_loss", "gauge", "Average loss of the last 1,000 rows, approximately."),

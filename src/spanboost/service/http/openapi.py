@@ -4,6 +4,7 @@ from typing import Any
 
 from spanboost import __version__
 from spanboost.service.http.request_bodies import ARROW, JSON, JSON_LINES
+from spanboost.service.http.unknown_texts import NOTE_HEADER
 from spanboost.service.limits import RequestLimits
 from spanboost.service.request_rows import MAX_ID_LENGTH, RowParser
 
@@ -216,6 +217,13 @@ def _predict() -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "Predictions, in the format of the request.",
+                "headers": {
+                    NOTE_HEADER: {
+                        "description": "A text of a row that the model has not learned, although "
+                        "its key has had numbers.",
+                        "schema": _STRING,
+                    }
+                },
                 "content": {JSON: {"schema": _ref("Predictions")}, JSON_LINES: {}, ARROW: {}},
             },
             **_errors(),

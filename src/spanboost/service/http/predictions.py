@@ -24,6 +24,11 @@ from spanboost.service.http.request_bodies import (
 )
 from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
 from spanboost.service.http.routes import ApiRoute
+from spanboost.service.http.unknown_texts import (
+    NOTE_HEADER,
+    describe_unknown_texts,
+    find_unknown_texts,
+)
 from spanboost.service.learning.jobs import Predictions, PredictJob, RowConflictError
 from spanboost.service.learning.memory_pool import MemoryPool, Reservation
 from spanboost.service.learning.worker import Worker
@@ -118,7 +123,11 @@ class PredictionHandler:
         columns |= predictions.columns
         if skip:
             columns = {"row": [*rows.numbers], **columns}
-        return format_predictions(parsed, columns, with_problems=skip)
+        response = format_predictions(parsed, columns, with_problems=skip)
+        if unknown := find_unknown_texts(self._predicting.state.model, rows.rows):
+            self.counters.unknown_texts += len(unknown)
+            response.headers[NOTE_HEADER] = describe_unknown_texts(unknown)
+        return response
 
     async def parse(
         self,
