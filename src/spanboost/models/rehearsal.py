@@ -27,7 +27,7 @@ def rehearse(model: "Model", X: Any, y: Any) -> Need:
         with recorded_jobs(need.now):
             double.learn_many(row.X, row.labels)
         with recorded_jobs(need.later):
-            double.predict_many(row.X)
             if isinstance(X, list) and len(X) == 1:
-                double.predict_one(X[0])  # more single rows follow, which may need other code
+                double.predict_one(X[0])  # first, because more single rows follow
+            double.predict_many(row.X)
     return need
