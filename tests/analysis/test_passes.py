@@ -197,13 +197,35 @@ def test_models_that_leave_out_a_tenth_calibrate_a_small_data_set(n, held):
     np.testing.assert_array_equal(found, expected.predict_quantiles(X, levels))
 
 
+def test_after_several_passes_further_models_learn_new_rows_last_too():
+    X, y = data(300, 0.01)
+    model, n = Passes(examples(X, y), np.array).choose(intervals())
+    assert n > 1
+    errors = []
+    for k in range(9, -1, -1):  # a tenth of the first 225 rows and of the 75 held-out ones
+        first, last = np.arange(225), np.arange(225, 300)
+        part = np.concatenate([np.array_split(some, 10)[k] for some in (first, last)])
+        first, last = np.setdiff1d(first, part), np.setdiff1d(last, part)
+        twin = intervals()
+        twin.learn_many(X[first], y[first])
+        for _ in range(n - 1):
+            twin.learn_again(X[first], y[first])
+        twin.learn_many(X[last], y[last])
+        errors.append(model.held_out_errors(X[part], y[part], np.ones(len(part)), by=twin))
+    expected = copy.deepcopy(model)
+    expected.calibrate(np.concatenate(errors))
+    levels = [0.05, 0.5, 0.95]
+    found = model.predict_quantiles(X, levels)
+    np.testing.assert_array_equal(found, expected.predict_quantiles(X, levels))
+
+
 @pytest.mark.parametrize(
     ("rows", "n", "in_order", "expected"),
     [
         (3, 1, False, "3 more models"),
-        (40, "auto", False, "8 more models"),
+        (40, "auto", False, "10 more models"),
         (2000, 2, False, "5 more models"),
-        (2000, "auto", False, "4 more models"),
+        (2000, "auto", False, "5 more models"),
         (2000, 2, True, "1 more model"),
         (2000, "auto", True, None),
         (10_000, 1, False, None),

@@ -230,6 +230,20 @@ def test_sets_after_several_passes_cover_rows_that_were_not_learned():
     assert abs(np.mean(found) - 0.9) < 0.025
 
 
+def test_sets_of_many_classes_cover_although_new_rows_make_the_model_surer():
+    found, passes = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        centres, y = rng.normal(size=(20, 8)), rng.integers(0, 20, 2300)
+        X = centres[y] + 0.5 * rng.normal(size=(2300, 8))
+        model = sklearn.BoostingClassifier(budget="fast", sets=True, random_state=seed)
+        _, sets = model.fit(X[:300], y[:300]).predict_set(X[300:], coverage=[0.9, 0.95, 0.99])
+        found.append(sets[np.arange(2000), y[300:]].mean(axis=0))
+        passes.append(model.n_epochs_)
+    assert np.mean(passes) > 2
+    np.testing.assert_allclose(np.mean(found, axis=0), [0.9, 0.95, 0.99], atol=0.025)
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_classifiers_have_sets_in_the_shapes_of_mapie(known, tmp_path):
     X, y = stream()

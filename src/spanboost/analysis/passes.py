@@ -191,32 +191,49 @@ class _CrossCalibration:
         places: the numbers of all rows. forecasts: predictions of the last of them, made before
             they were learned. They have calibrated the model.
         """
-        start, held_out = perf_counter(), self._all.take(places[len(places) - len(forecasts) :])
-        parts = self._parts(places, len(forecasts))
+        start, end = perf_counter(), len(places) - len(forecasts)
+        parts = self._parts(places[:end], places[end:], n)
         if not parts or not isinstance(model, HeldOutCalibrated):
             return
-        errors = [self._errors_of(model, part, places, n) for part in parts]
-        if len(forecasts):
-            errors.append(model.held_out_errors(*held_out[:3], forecasts))
+        errors = [self._errors_of(model, part, (places[:end], places[end:]), n) for part in parts]
+        if n == 1 and len(forecasts):
+            errors.append(model.held_out_errors(*self._all.take(places[end:])[:3], forecasts))
         model.calibrate(np.concatenate(errors))
         models = f"{len(parts)} more model{'s' if len(parts) > 1 else ''}"
         self._report(f"Calibration: {models}, {perf_counter() - start:.1f} s")
 
-    def _parts(self, places: Array, held: int) -> list[Array]:
-        """Return which rows each further model leaves out: a tenth, the last ones first."""
-        end, size = len(places) - held, max(1, round(_SHARE * len(places)))
-        if self._untrained is None or len(places) < 2 or (self._in_order and held):
-            return []
-        most = 1 if self._in_order else max(0, -(-(ENOUGH - held) // size))
-        return np.array_split(places[:end], -(-end // size))[::-1][:most]
+    def _parts(self, first: Array, last: Array, n: int) -> list[Array]:
+        """Return which rows each further model leaves out: a tenth, the last ones first.
 
-    def _errors_of(self, model: HeldOutCalibrated, part: Array, places: Array, n: int) -> Array:
-        """Return the errors of a twin of the model that learns all rows but some, n times."""
-        twin, rest = copy.deepcopy(self._untrained), places[~np.isin(places, part)]
-        for k in range(1, n + 1):
-            learned = self._all.take(rest if k == 1 else self._shuffle(rest))
-            learn = partial(_learner(twin, k), learned.X, learned.y, learned.weights)
-            capture_warnings(learn)  # the model has warned
+        After several passes, rows that are new to the model change how sure it is. The forecasts of
+        the held-out rows are older than that, so the further models predict these rows, too.
+        """
+        rows, held = len(first) + len(last), len(last)
+        size = max(1, round(_SHARE * rows))
+        if self._untrained is None or rows < 2 or (self._in_order and held) or held >= ENOUGH:
+            return []
+        left_out = last[:0] if n == 1 else last
+        lacking = ENOUGH - (held - len(left_out))
+        number = -(-(len(first) + len(left_out)) // size)
+        pairs = zip(np.array_split(first, number), np.array_split(left_out, number), strict=True)
+        parts = [np.concatenate(pair) for pair in pairs][::-1]
+        return parts[: 1 if self._in_order else -(-lacking // size)]
+
+    def _errors_of(
+        self, model: HeldOutCalibrated, part: Array, places: tuple[Array, Array], n: int
+    ) -> Array:
+        """Return the errors for some rows of a twin of the model, which learns only the others.
+
+        As the model did, it learns the first ones of them n times, and then the last ones once.
+        """
+        twin: Any = copy.deepcopy(self._untrained)
+        first, last = (some[~np.isin(some, part)] for some in places)
+        orders = [first if k == 1 else self._shuffle(first) for k in range(1, n + 1)]
+        learners = [_learner(twin, k) for k in range(1, n + 1)]
+        for order, learn in zip([*orders, last], [*learners, twin.learn_many], strict=True):
+            if len(order):
+                learned = self._all.take(order)
+                capture_warnings(partial(learn, learned.X, learned.y, learned.weights))  # it warned
         return model.held_out_errors(*self._all.take(part)[:3], by=twin)
 
 
