@@ -26,6 +26,7 @@ from spanboost.errors import ModelFileError
 from spanboost.models.calibrated import Calibrated
 from spanboost.models.claims import check_claims
 from spanboost.models.compact import compact_model
+from spanboost.models.health import check_saved
 from spanboost.models.intervals import BASES, Intervals
 from spanboost.models.model import Model
 from spanboost.models.packing import pack_arrays, unpack_arrays
@@ -70,6 +71,7 @@ def to_bytes(model: Model, *, run: Any = None, attachment: bytes = b"") -> bytes
         "run": run,
     }
     tensors = dict(model.tensors()) if model.started else {}
+    check_saved(tensors)
     if attachment:
         tensors[_ATTACHMENT] = np.frombuffer(attachment, np.uint8)
     return pack(header, tensors)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spanboost.compiling.arrays import Array
+from spanboost.errors import ModelFileError
 from spanboost.models.kept_rows import FITTED, MEMORY, SAMPLE
 from spanboost.rows.label_history import CHUNK
 from spanboost.rows.labels import LabelHealth
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 # Rows that a model keeps contain NaN where a value is missing. Parts have prefixes: "0.", "model.".
 _ROWS = re.compile(rf"(\w+\.)*({'|'.join(map(re.escape, (MEMORY, SAMPLE, FITTED)))})")
+
+_NUMBERS = (".labels", ".weights")  # of these rows
 
 
 class Health(NamedTuple):
@@ -110,3 +114,14 @@ def count_nans(model: "Model") -> int | None:
         for name, array in model.tensors()
         if array.dtype.kind == "f" and not _ROWS.match(name)
     )
+
+
+def check_saved(tensors: dict[str, Array]) -> None:
+    """Raise a ModelFileError for NaN in an array that `load` would refuse for it."""
+    for name, array in tensors.items():
+        features = _ROWS.match(name) and not name.endswith(_NUMBERS)
+        if array.dtype.kind == "f" and not features and np.isnan(array).any():
+            raise ModelFileError(
+                f"the model cannot be saved because {name} contains NaN; continue with a model "
+                "that was saved earlier"
+            )

@@ -11,6 +11,7 @@ from spanboost.errors import ModelFileError
 from spanboost.losses import on_vectors, scores_of, values_of
 
 LOSSES = "losses."  # prefix of the arrays in a file
+LARGEST = 1e150  # larger losses of a row count as this, whose square is finite
 
 
 class AverageLoss(NamedTuple):
@@ -54,7 +55,9 @@ class LossRecord:
         scores = np.ascontiguousarray(scores_of(loss, every).transpose(0, 2, 1)).reshape(-1, d)
         targets = np.repeat(labels.astype(np.float64), K + 1, axis=0)
         losses = values_of(on_vectors(loss), targets, scores).reshape(rows, K + 1)
-        each = np.column_stack([weights, losses * weights[:, None]])
+        with np.errstate(over="ignore"):  # of wild labels
+            weighted = np.minimum(losses * weights[:, None], LARGEST)
+        each = np.column_stack([weights, weighted])
         each[weights == 0] = 0  # the loss of a row that does not count may be infinite
         totals = np.cumsum(np.vstack([self.sums, each]), axis=0)
         self.sums = totals[-1]
@@ -93,3 +96,5 @@ def write_losses(loss: Any, predictions: Array, scratch: Array, out: Array, labe
     """Set out[k] to the loss of each prediction under a label."""
     scratch[0] = label
     loss.values(scratch, predictions.reshape((1, -1)), out)
+    for k in range(out.shape[0]):
+        out[k] = min(out[k], LARGEST)

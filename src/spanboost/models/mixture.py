@@ -21,6 +21,7 @@ from spanboost.rows.labels import Labels, RangeChange
 
 REGRESSION = "regression over all"  # the candidates that are combinations of the others
 AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
+LEAP = 1e9  # a level that changes by more than this factor takes the forecasts with it
 
 
 class Units(NamedTuple):
@@ -82,6 +83,9 @@ class Mixture:
             out[first:answered] = old
             if change.exact and not units.log_link:
                 self._rescale(units.half, change.half)
+            if _leaps(units, change):  # else the gradients would overflow
+                forecasts = forecasts.copy()
+                forecasts[one] = change.half * (forecasts[one] / units.half)
             units = units._replace(centre=change.centre, half=change.half)
             first, answered = row, row + 1
         old, rest = out[first:answered].copy(), slice(first, None)
@@ -151,6 +155,13 @@ def _to_units(units: Units, forecasts: Array) -> Array:
         return np.log(np.ascontiguousarray(forecasts) / units.half)
     centre = np.reshape(units.centre, (-1, 1))
     return np.ascontiguousarray((forecasts - centre) / (units.half or 1.0))
+
+
+def _leaps(units: Units, change: RangeChange) -> bool:
+    """Return whether a change of the level, under a log link, is that of a wild label."""
+    if not units.log_link:
+        return False
+    return max(change.half, units.half) / LEAP > min(change.half, units.half)
 
 
 def _from_units(units: Units, out: Array) -> Array:

@@ -19,10 +19,10 @@ from spanboost.rows.label_ends import LabelEnds, ends_of
 from spanboost.rows.label_history import LARGEST, NARROWEST, TRIM, LabelHistory
 from spanboost.rows.label_values import show_label
 from spanboost.rows.labels import FixedLabels, LabelPlan, RangeChange
+from spanboost.rows.replay import MOST_UNITS
 from spanboost.rows.validation import refuse_first
 
 FIRST = 64  # labels that set the unit
-MOST = 1e6  # largest label that is learned, in units
 
 
 class FollowedMeans(NamedTuple):
@@ -101,7 +101,7 @@ class MeanLabels(BreathingLabels):
         """Return one number in the model's units; None if it needs the checks of `plan`."""
         if not self.clips or len(self.first) < FIRST or not isinstance(y, NUMBER) or not y > 0:
             return None
-        fits = self._fast.accepts(y) and y <= self.reach and y <= MOST * self.half
+        fits = self._fast.accepts(y) and y <= self.reach and y <= MOST_UNITS * self.half
         if not (fits and (self._fast.room or self._ends_chunk(float(y)))):
             return None
         return float(y) / self.half
@@ -168,7 +168,7 @@ class MeanLabels(BreathingLabels):
         units = np.full(len(values), self.half)
         for one in changes:
             units[one.row :] = one.half
-        most = MOST * np.minimum(units, LARGEST / MOST)
+        most = MOST_UNITS * np.minimum(units, LARGEST / MOST_UNITS)
         learned = np.minimum(values, most)
         return np.where(rounds, learned / units, 0.0)[:, None], learned[:, None]
 

@@ -21,6 +21,8 @@ from spanboost.rows.room import new_room
 from spanboost.rows.slots import BlockSlots, new_slots
 
 ROUNDS = 1024  # approximate number of rounds in a piece
+MOST_UNITS = 1e6  # largest label that is learned under a log link, in units
+FARTHEST = 1e30  # largest factor: products with labels are finite in float32
 
 
 class Piece(NamedTuple):
@@ -91,15 +93,17 @@ class ReplayMemory:
     def rescale(self, a: float, *, bounded: bool = True) -> None:
         """Multiply the labels by a, after the label range changed.
 
-        bounded: whether the range contains all labels.
+        bounded: whether the range contains all labels; otherwise they are below `MOST_UNITS`.
 
         A range shrinks after labels near its centre only. With a long memory, there may be others.
         """
         labels = self.labels[: min(self.learned, self.ring)]  # unused slots take no memory
-        labels *= a
+        labels *= min(a, FARTHEST)
         if a > 1 and bounded:
             norms = np.hypot.reduce(np.abs(labels), axis=1, keepdims=True)
             labels /= np.maximum(norms, 1)
+        elif a > 1:
+            np.minimum(labels, MOST_UNITS, out=labels)
 
     def state(self) -> dict[str, Array]:
         """Return the rows that can still be drawn, oldest first; empty without rows."""
