@@ -5,6 +5,7 @@ import pytest
 
 from spanboost import (
     AutoBoost,
+    Intervals,
     LinearSGD,
     ModelFileError,
     SpanBoost,
@@ -97,3 +98,38 @@ def test_a_model_with_nan_is_not_saved(tmp_path):
         save(model, path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["m.sb"]
+
+
+@pytest.mark.parametrize("size", [1e18, 1e100, 1e300])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson"])
+def test_intervals_recover_from_a_wild_first_label(loss, size):
+    X, y = stream(3000)
+    y[0] = size
+    model = Intervals(BOOSTERS["linear"](loss))
+    low, high = model.learn_intervals(X, y, 0.9).T
+    assert np.isfinite(low[1000:]).all()
+    assert np.isfinite(high[1000:]).all()
+    assert np.mean(((low <= y) & (y <= high))[1000:]) == pytest.approx(0.9, abs=0.02)
+    clean = Intervals(BOOSTERS["linear"](loss)).learn_intervals(X[1:], y[1:], 0.9)
+    width = np.median((high - low)[1000:])
+    assert width <= 1.5 * np.median(np.diff(clean[1000:]))
+
+
+def test_the_quantiles_start_again_at_the_same_row_in_blocks_and_rows():
+    X, y = stream(400)
+    y[0] = 1e300
+    block, rows = (Intervals(BOOSTERS["linear"]("squared")) for _ in range(2))
+    expected = block.learn_intervals(X, y, 0.9)
+    found = [rows.learn_intervals(X[t : t + 1], y[t : t + 1], 0.9) for t in range(len(X))]
+    np.testing.assert_array_equal(np.concatenate(found), expected)
+    assert block.forecaster.residuals.counts[0] < 350
+
+
+def test_files_without_counts_of_other_units_load(tmp_path):
+    X, y = stream(200)
+    model = Intervals(BOOSTERS["linear"]("squared"))
+    model.learn_many(X, y)
+    tensors = dict(model.tensors())
+    del tensors["quantiles.scales.runs"]
+    again = Intervals.restore(model.header(), tensors)
+    np.testing.assert_array_equal(again.predict_interval(X), model.predict_interval(X))

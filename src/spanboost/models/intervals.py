@@ -63,6 +63,7 @@ BASES: dict[str, type[Model]] = {
 }
 SIDES = ("lower", "upper")  # of one-sided intervals
 _STATE = "quantiles"  # prefix of the forecaster's arrays in a file
+_ADDED = {"rows": 1, "scales.runs": 2}  # counts of the forecaster, and how many there are
 _PARTS = ("model", "scale")  # prefixes of the arrays of both models
 
 
@@ -294,7 +295,8 @@ class Intervals(HeldOutCalibrated):
                     "the intervals of the file are those of an unreleased version, which kept no "
                     "residuals of similar rows; train the model again"
                 )
-            parts[_STATE].setdefault("rows", np.zeros(1, np.int64))  # earlier versions kept none
+            for name, size in _ADDED.items():  # earlier versions kept none
+                parts[_STATE].setdefault(name, np.zeros(size, np.int64))
             fill_arrays(model.forecaster, parts[_STATE], _STATE)
             if not model.forecaster.sound:
                 raise ModelFileError("the arrays of the quantiles are invalid")

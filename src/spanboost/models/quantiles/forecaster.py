@@ -25,6 +25,7 @@ class RowScratch(NamedTuple):
     """Scratch space, from `rank_rows` and `scale_rows` to `learn_rows`, and quantile curves."""
 
     due: Array  # [CHUNK] whether full windows take the row
+    fresh: Array  # [CHUNK] whether the scales start again with the row
     scale: Array  # [CHUNK] of the quantiles of the row
     unit: Array  # [CHUNK] of its residual
     points: CurvePoints
@@ -50,7 +51,7 @@ class QuantileForecaster(NamedTuple):
             is_sound(self.residuals)
             and are_sound(self.cells)
             and bool((self.scales.median > 0).all())
-            and bool(self.rows[0] >= 0)
+            and bool(self.rows[0] >= 0 and (self.scales.runs >= 0).all())
         )
 
     def is_due(self) -> bool:
@@ -74,6 +75,7 @@ class QuantileForecaster(NamedTuple):
         for t in range(forecasts.shape[0]):
             scale, size = self.scales.mix_scales(roots[t]), abs(labels[t] - forecasts[t])
             self.scratch.scale[t] = self.scratch.unit[t] = scale
+            self.scratch.fresh[t] = weights[t] > 0 and self.scales.follow_units(size, roots[t])
             if weights[t] > 0:
                 if self.scales.rows[0] == 0 and size > 0:
                     self.scratch.unit[t] = size  # the first residual sets the scale
@@ -89,6 +91,8 @@ class QuantileForecaster(NamedTuple):
             self.read_levels(wanted, forecast, scale, out[t])
             if weights[t] > 0:
                 self.levels.move_levels(self.levels_below(labels[t], forecast, scale))
+                if self.scratch.fresh[t]:
+                    self.forget_residuals()
                 self.add_residual(t, (labels[t] - forecast) / self.scratch.unit[t])
 
     def read_levels(self, wanted: Array, forecast: float, scale: float, out: Array) -> None:
@@ -130,6 +134,12 @@ class QuantileForecaster(NamedTuple):
             self.fill_common()
         self.cells.add_to_cell(t, residual, due, self.scratch.points)
 
+    def forget_residuals(self) -> None:
+        """Remove all residuals; the calibrated levels stay, so their coverage does, too."""
+        self.residuals.clear_window()
+        self.cells.clear_cells()
+        self.fill_curves()
+
     def fill_common(self) -> None:
         """Set the curve of the residuals of all rows."""
         size, common = self.residuals.counts[0], self.scratch.common
@@ -147,6 +157,7 @@ def new_forecaster(levels: Array) -> QuantileForecaster:
     number = len(points.odds)
     scratch = RowScratch(
         due=np.zeros(CHUNK, np.bool_),
+        fresh=np.zeros(CHUNK, np.bool_),
         scale=np.ones(CHUNK),
         unit=np.ones(CHUNK),
         points=points,
@@ -194,9 +205,7 @@ def restart_forecaster(state: QuantileForecaster, residuals: Array, roots: Array
     The weights of the scales stay the same.
     """
     state.levels.restart_levels()
-    state.residuals.clear_window()
-    state.cells.clear_cells()
-    state.fill_curves()
+    state.forget_residuals()
     set_medians(state.scales, np.abs(residuals), roots)
 
 

@@ -6,6 +6,9 @@ follow a forecast all the way are wider on average. All scales are medians of |r
 by a factor after each row, whatever its size, so one wild label does no harm. A fast one follows
 jumps. Their weights are exponential in their losses as scales of a Laplace distribution; older
 losses count less.
+
+If a wild label is the first one, the first residuals are wild, too. The scales start again after
+`RUN` residuals in a row that are less than a billionth of the fast scale: they have other units.
 """
 
 import math
@@ -22,6 +25,9 @@ FADE = 0.995  # of losses, per row
 MOST = 20.0  # a residual counts as at most this many scales
 SMALLEST, LARGEST = 1e-280, 1e280  # medians
 APART = 7.0  # forecasts are within this factor of the median of all rows
+FAINT = 1e-9  # a residual of less than this many scales is in other units
+STRANGE = 1e6  # a forecast that is this many times as large as the median is in other units
+RUN = 32  # such rows in a row start the scales again
 UP = math.exp(SLOW / 2), math.exp(SLOW / 2), math.exp(FAST / 2)  # the least moves of medians
 DOWN = math.exp(-SLOW / 2), math.exp(-SLOW / 2), math.exp(-FAST / 2)
 
@@ -40,6 +46,7 @@ class Scales(NamedTuple):
     median: Array  # [3] of |residual|, of |residual| / forecast, of |residual| lately
     loss: Array  # [3] of each as a scale
     rows: Array  # [1] rows learned with a residual other than 0
+    runs: Array  # [2] of rows so far: with a residual, and with a forecast, in other units
     scratch: ScaleScratch
 
     def candidate_scale(self, j: int, root: float) -> float:
@@ -62,6 +69,24 @@ class Scales(NamedTuple):
             total += weight
             log += weight * self.scratch.log[j]
         return math.exp(log / total)
+
+    def follow_units(self, size: float, root: float) -> bool:
+        """Return whether the scales start again with the |residual| of this row.
+
+        If only the forecasts have other units, their scale becomes that of all rows.
+        """
+        if not size > 0 or self.rows[0] == 0:
+            return False
+        self.runs[0] = self.runs[0] + 1 if size < FAINT * self.median[2] else 0
+        if self.runs[0] >= RUN:
+            self.rows[0], self.loss[:], self.runs[:] = 0, 0.0, 0
+            return True
+        if root > 0:
+            own, same = self.median[1] * root, self.median[0]
+            self.runs[1] = self.runs[1] + 1 if not same / STRANGE < own < same * STRANGE else 0
+            if self.runs[1] >= RUN:
+                self.median[1], self.runs[1] = same / root, 0
+        return False
 
     def learn_scales(self, size: float, root: float) -> None:
         """Learn from the |residual| of the row whose scale was mixed last."""
@@ -87,7 +112,8 @@ class Scales(NamedTuple):
 
 def new_scales() -> Scales:
     """Return scales that have seen no row."""
-    return Scales(np.ones(3), np.zeros(3), np.zeros(1), ScaleScratch(np.ones(3), np.zeros(3)))
+    runs = np.zeros(2, np.int64)
+    return Scales(np.ones(3), np.zeros(3), np.zeros(1), runs, ScaleScratch(np.ones(3), np.zeros(3)))
 
 
 def set_medians(scales: Scales, sizes: Array, roots: Array) -> None:
@@ -95,5 +121,6 @@ def set_medians(scales: Scales, sizes: Array, roots: Array) -> None:
     known = (sizes > 0) & (roots > 0)
     if known.any():
         same, ratio = np.median(sizes[known]), np.median(sizes[known] / roots[known])
+        scales.runs[:] = 0
         scales.median[:] = np.clip([same, ratio, same], SMALLEST, LARGEST)
         scales.rows[0] = max(scales.rows[0], known.sum())
