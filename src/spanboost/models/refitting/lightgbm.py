@@ -5,7 +5,7 @@ to all rows. All settings are deterministic, and every fit runs in one thread: t
 neither the machine's processors nor the other work.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from spanboost.losses import (
 )
 from spanboost.models.refitting.libraries import DEFAULT, SHALLOW, import_library
 
-MOST_TREES = 1000
 PATIENCE = 50  # trees without an improvement before early stopping
 HELD_OUT = 10  # one row in this many
 _SETTINGS = {
@@ -35,10 +34,19 @@ _SETTINGS = {
     "num_threads": 1,
     "verbosity": -1,
 }
+
+
+class Size(NamedTuple):
+    """The size of the trees."""
+
+    most: int  # trees
+    settings: dict[str, Any]
+
+
 # Small trees are smoother: they suit noisy labels and functions without sharp steps.
-_SIZES: dict[str, dict[str, Any]] = {
-    DEFAULT: {"num_leaves": 63},
-    SHALLOW: {"num_leaves": 15, "lambda_l2": 5.0},
+_SIZES = {
+    DEFAULT: Size(1000, {"num_leaves": 63}),
+    SHALLOW: Size(3000, {"num_leaves": 8, "lambda_l2": 5.0, "min_data_in_leaf": 5}),
 }
 _OBJECTIVES: dict[type[Any], str] = {
     Absolute: "regression_l1",
@@ -58,7 +66,8 @@ def fit_lightgbm(
     y: numbers, or class numbers from 0 on; categories: columns of X that hold categories.
     """
     lightgbm = import_library("lightgbm")
-    settings = _SETTINGS | _SIZES[name] | _objective(loss, y) | {"seed": seed % 2**31}
+    most, size = _SIZES[name]
+    settings = _SETTINGS | size | _objective(loss, y) | {"seed": seed % 2**31}
     whole = lightgbm.Dataset(
         X, y, weight=weights, categorical_feature=categories, params=settings, free_raw_data=False
     )
@@ -66,8 +75,8 @@ def fit_lightgbm(
     whole.construct()
     part, rest = whole.subset(np.flatnonzero(~held)), whole.subset(np.flatnonzero(held))
     stopping = lightgbm.early_stopping(PATIENCE, first_metric_only=True, verbose=False)
-    tried = lightgbm.train(settings, part, MOST_TREES, valid_sets=[rest], callbacks=[stopping])
-    trees = tried.best_iteration or MOST_TREES
+    tried = lightgbm.train(settings, part, most, valid_sets=[rest], callbacks=[stopping])
+    trees = tried.best_iteration or most
     return lightgbm.train(settings, whole, trees)
 
 
