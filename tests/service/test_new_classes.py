@@ -148,7 +148,7 @@ def test_memory_limits_classes_before_their_number_does():
     assert later == most  # classes that were added after the plan count
     few = {0: {f"name {k}": 1.0 for k in range(10)}}
     assert grown.check(few, Growth(), classes=2)[0] == {}
-    assert "--max-memory" in grown.check(few, Growth(), classes=2 * most)[0][0]
+    assert "--max-memory" in grown.check(few, Growth(), classes=2 * most)[0][0].reason
 
 
 def test_classes_can_never_take_the_memory_that_a_start_needs():
