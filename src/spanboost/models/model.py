@@ -304,9 +304,7 @@ def require_model(given: Any, what: str) -> Model:
     kind, advice = repr(type(given).__name__), ""
     if hasattr(given, "to_parts"):
         kind = "an estimator"
-        advice = "; after `fit`, estimators of scikit-learn have one in `model_`"
-        if what in ("evaluate", "compare"):
-            advice = "; scikit-learn has cross_validate and River has progressive_val_score"
+        advice = "; scikit-learn has cross_validate and River has progressive_val_score"
     elif hasattr(given, "steps"):
         kind, advice = "a pipeline", "; give its last step"
     needed = "a model such as AutoBoost() or SpanBoost(Trees())"
