@@ -21,7 +21,7 @@ SIZES, PLACES = (1e18, 1e100, 1e300, 1e-300), (0, 1, 18, 69)
 BOOSTERS = {
     "linear": lambda loss: SpanBoost(LinearSGD(), n=2, loss=loss, D=6, label_range="auto"),
     "trees": lambda loss: SpanBoost(
-        Trees(), n=2, loss=loss, D=6, label_range="auto", replay=2, replay_size=100
+        Trees(), n=2, loss=loss, D=6, label_range="auto", replay=2, memory=100
     ),
     "choosing": lambda loss: SpanBoost(LinearSGD(), n="auto", loss=loss, D=6, label_range="auto"),
     "auto": lambda loss: AutoBoost(loss, budget="fast"),
