@@ -529,6 +529,20 @@ def test_absurd_first_labels_warn_and_new_units_still_do():
     assert texts[2].startswith("the labels seem to have new units")
 
 
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_the_warning_names_the_wild_one_of_the_first_labels(size):
+    labels, y = new_labels(), 10 + noise(100)
+    y[0], y[63] = 1e300, 4.0  # the last one is outside the range of the others, but not wild
+    blocks = np.split(y, range(size, len(y), size))
+    with pytest.warns(LabelWarning) as caught:
+        [follow(labels, block) for block in blocks]
+    [text] = [str(one.message) for one in caught]
+    assert text.startswith(
+        "row 63: a few of the first 64 labels are far outside the range of the others (label 1 is "
+        "1e+300), so the label range is now from "
+    )
+
+
 @pytest.mark.parametrize("number", [1, 80])
 def test_a_warning_turned_into_an_error_changes_nothing_and_comes_once(number):
     labels, y = new_labels(), np.full(number, 1e9)

@@ -83,8 +83,8 @@ class BreathingLabels(UnboundedLabels):
             if self.d > 1:
                 parts = values[clipped] / distances[clipped]
                 learned[clipped] = centre + offsets[clipped] * parts[:, None]
-            self._warn_clipped(given, learned, clipped[0])
-        self._warn_units(changes, rounds)
+            self._warn_clipped(given, learned, clipped, changes)
+        self._warn_units(changes, given, rounds)
         labels, ends = self._to_model(learned, rounds, changes), ends_of(given, rounds)
         return LabelPlan(labels, learned, changes, history, ends)
 
@@ -173,12 +173,17 @@ class BreathingLabels(UnboundedLabels):
         labels[~rounds] = 0.0
         return labels
 
-    def _warn_clipped(self, given: Array, learned: Array, row: int) -> None:
+    def _warn_clipped(
+        self, given: Array, learned: Array, clipped: Array, changes: list[RangeChange]
+    ) -> None:
         """Warn about the first label that is not learned as it is.
 
+        A row that changes the units may be clipped to them, but `_warn_units` warns of that.
         Nothing has been learned yet, so turning the warning into an error loses only this block.
         """
-        if self.warned:
+        moved = {new.row for new in changes if not new.exact}
+        row = next((row for row in clipped.tolist() if row not in moved), None)
+        if self.warned or row is None:
             return
         self.warned = True
         what = (
@@ -186,25 +191,40 @@ class BreathingLabels(UnboundedLabels):
             f"of recent labels, so it is learned as if it were {show_label(learned[row])}. If such "
             "labels are correct, use label_range='growing' or label_range=(low, high)"
         )
-        warn_caller(LabelWarning(self.rows + int(row), what))
+        warn_caller(LabelWarning(self.rows + row, what))
 
-    def _warn_units(self, changes: list[RangeChange], rounds: Array) -> None:
+    def _farthest(self, given: Array, rounds: Array, new: RangeChange) -> str:
+        """Return a phrase with the farthest of the first labels; the last one changes the range.
+
+        The history of vectors has only distances, so the phrase is empty.
+        """
+        if self.d > 1:
+            return ""
+        last = new.row + 1
+        known = self.history.chunk[: self.history.counts[FILLED]]
+        labels = np.append(known, given[:last][rounds[:last], 0])
+        place = np.abs(labels - new.centre).argmax()
+        return f" (label {place + 1} is {show_label(labels[place : place + 1])})"
+
+    def _warn_units(self, changes: list[RangeChange], given: Array, rounds: Array) -> None:
         """Warn about the first change of the labels' units, and about absurd first labels."""
         for new in changes:
             known = self.seen + np.count_nonzero(rounds[: new.row + 1])
             if new.exact or new.half == NARROWEST or (known > CHUNK and self.warned_of_units):
                 continue
             low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
-            what = (
-                f"a few of the first {CHUNK} labels are far outside the range of the others, so "
-                f"the label range is now from {low} to {high}. If all labels are correct, use "
-            )
             if known > CHUNK:
                 self.warned_of_units = True
                 what = (
                     f"the labels seem to have new units, so the label range is now from {low} to "
                     f"{high}, and predictions are converted to the new units. If the units are "
                     "the same, use "
+                )
+            else:
+                what = (
+                    f"a few of the first {CHUNK} labels are far outside the range of the others"
+                    f"{self._farthest(given, rounds, new)}, so the label range is now from {low} "
+                    f"to {high}. If all labels are correct, use "
                 )
             what += "label_range='growing' or label_range=(low, high)"
             warn_caller(LabelWarning(self.rows + new.row, what))

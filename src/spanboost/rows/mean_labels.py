@@ -91,8 +91,8 @@ class MeanLabels(BreathingLabels):
         labels, learned = self._in_units(values, rounds, changes)
         clipped = np.flatnonzero(values != given[:, 0])
         if len(clipped):
-            self._warn_clipped(given, learned, clipped[0])
-        self._warn_units([_from_zero(one) for one in ranges], rounds)
+            self._warn_clipped(given, learned, clipped, ranges)
+        self._warn_units([_from_zero(one) for one in ranges], given, rounds)
         reach = ranges[-1].half if ranges else self.reach
         after = FollowedMeans(history, reach, (*self.first, *first.values()))
         return LabelPlan(labels, learned, changes, after, ends_of(given, rounds))
