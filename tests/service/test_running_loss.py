@@ -149,3 +149,10 @@ def test_infinite_losses_can_be_saved():
         progress = add_rows(np.array([1e200, 1.0]), np.zeros(2))
     assert progress.loss == np.inf
     assert RunningLoss(progress.state()).loss == np.inf
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_drift_test_of_wild_labels_issues_no_warning():
+    y = noise(4000)
+    y[0] = 1e120  # its loss is finite, and the square of that is not
+    assert add_rows(y, np.zeros(4000)).drifts == []

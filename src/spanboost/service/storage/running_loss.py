@@ -116,6 +116,7 @@ class RunningLoss:
             self.curve = [[b[0], a[1] + b[1], a[2] + b[2], b[3]] for a, b in pairs]
             self.stride *= 2
 
+    @np.errstate(over="ignore", invalid="ignore")  # the spread of losses such as 1e200 is unknown
     def _add_step(self, row: int, sums: Array) -> None:
         """Add an observation, and mark a drift if the recent ones are much worse than before."""
         weight, loss = sums.tolist()
