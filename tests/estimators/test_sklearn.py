@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -424,8 +425,31 @@ def test_columns_that_cannot_be_read_are_named(mixed):
         named("linear").fit(several, price)
     with pytest.raises(ValueError, match=r"mixes types.*column floor"):
         named("linear").fit(frame, price).predict(several)
-    with pytest.raises(ValueError, match="column 'city' contains categories, but SGDRegressor"):
+    text = r"column 'city' contains categories, .* to SGDRegressor .*SpanBoost\(SGDRegressor\("
+    with pytest.raises(ValueError, match=text):
         named(SGDRegressor()).fit(frame, price)
+
+
+class Kinds:
+    """A learner that records the types of its rows."""
+
+    seen: ClassVar[set[type]] = set()
+
+    def predict_one(self, x):
+        self.seen.add(type(x))
+        return 0.0
+
+    def learn_one(self, x, y):
+        pass
+
+
+def test_your_own_learner_gets_arrays_from_an_estimator_and_dictionaries_from_a_model():
+    frame, y = pd.DataFrame({"a": [0.0, 1.0] * 10, "b": [2.0] * 20}), np.arange(20.0)
+    BoostingRegressor(Kinds(), n_estimators=1, n_epochs=1).fit(frame, y)
+    assert Kinds.seen == {np.ndarray}
+    Kinds.seen.clear()
+    SpanBoost(Kinds(), n=1, label_range="auto").learn_many(frame, y)
+    assert Kinds.seen == {dict}
 
 
 def test_pipelines_searches_and_frames_from_transformers(diabetes):

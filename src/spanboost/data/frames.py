@@ -131,13 +131,14 @@ class FrameReader:
         return [*self.numbers, *parts][feature]
 
     def refuse(self, learner: Any) -> None:
-        """Raise a ValueError if there are categories, for a learner that accepts only numbers."""
+        """Raise a ValueError if there are categories, for a learner that gets arrays of numbers."""
         if not self.codes:
             return
-        name = self.names[next(iter(self.codes))]
+        name, own = self.names[next(iter(self.codes))], type(learner).__name__
         raise ValueError(
-            f"column {name!r} contains categories, but {type(learner).__name__} accepts only "
-            "numbers; encode the column, or choose a learner such as 'trees'"
+            f"column {name!r} contains categories, but an estimator passes rows to {own} as arrays "
+            "of numbers; encode the column, choose a learner such as 'trees', or use "
+            f"SpanBoost({own}(...)), which passes the rows of frames as dictionaries"
         )
 
     def table(self, X: Any) -> pa.Table:
