@@ -129,6 +129,31 @@ def test_a_short_stream_is_one_window():
         assert tape.windows(0.9) == (10, 1, 0.9, 1.0)
 
 
+def test_intervals_may_have_the_shape_of_estimators():
+    y, ends = np.arange(300.0), np.zeros((300, 2, 2))
+    ends[:, 0], ends[:, 1] = (y - 1)[:, None], (y + 1)[:, None]
+    plain, other = IntervalMetrics(), IntervalMetrics()
+    plain.add(y, ends[:, :, 0])
+    other.add(y, ends[:, :, :1])
+    assert plain.results() == other.results()
+    assert pictures.plot_intervals(y, ends[:, :, :1], ax=Figure().subplots(1, 2))
+    for use in (pictures.plot_intervals, IntervalMetrics().add):
+        with pytest.raises(ValueError, match=r"\[rows, 2\] .*\[300, 2, 2\].*intervals\[:, :, k\]"):
+            use(y, ends)
+        with pytest.raises(ValueError, match=r"shape \[rows, 2\] \(got \[300\]\)$"):
+            use(y, y)
+
+
+def test_metrics_of_intervals_show_their_results():
+    metrics = IntervalMetrics(0.8)
+    assert repr(metrics) == "<IntervalMetrics: 0 rows>"
+    metrics.add([1.0, 9.0], [[0.0, 2.0], [2.0, 8.0]])
+    assert repr(metrics).startswith("<IntervalMetrics: 2 rows; coverage 0.5, width 4, ")
+    quantiles = QuantileMetrics([0.5])
+    quantiles.add([1.0], [[2.0]])
+    assert repr(quantiles).startswith("<QuantileMetrics: 1 row; ")
+
+
 def test_the_legend_covers_no_labels():
     y = np.arange(300.0)
     figure = Figure()

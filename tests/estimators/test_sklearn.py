@@ -412,6 +412,12 @@ def test_times_and_durations_are_numbers_for_any_learner():
     frame = days.assign(length=pd.to_timedelta(range(40), unit="s"))
     model = BoostingRegressor(SGDRegressor(random_state=0), n_estimators=1)
     assert np.isfinite(model.fit(frame, np.arange(40.0)).predict(frame)).all()
+    seconds = pd.DataFrame({"length": np.arange(40.0)})
+    for lengths in (frame[["length"]], pl.from_pandas(frame[["length"]])):
+        found, expected = (
+            named("linear").fit(one, np.arange(40.0)).predict(one) for one in (lengths, seconds)
+        )
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_columns_that_cannot_be_read_are_named(mixed):

@@ -49,6 +49,8 @@ def test_river_pipelines_accept_arrays():
     by_name = other.learn_many([dict(enumerate(x)) for x in X.tolist()], y)
     np.testing.assert_array_equal(by_place, by_name)
     assert np.mean((by_place - y)[100:] ** 2) < 0.2 * np.var(y)
+    with pytest.raises(ValueError, match=r"a loss with a kink .*use Huber\(0\.1\)"):
+        SpanBoost(linear_model.LinearRegression(), loss="absolute")
     with pytest.raises(ValueError, match="takes no weight"):
         SpanBoost(
             preprocessing.StandardScaler() | linear_model.LinearRegression(), feedback="linear"
@@ -99,7 +101,12 @@ def test_the_row_of_an_error_is_named_with_advice():
     model = SpanBoost(SGDRegressor(random_state=0), n=2)
     with pytest.raises(ValueError, match="NaN") as raised:
         model.learn_many([[0.1, 0.2], [np.nan, 0.1]], [0.1, 0.2])
-    assert "fill them in first" in raised.value.__notes__[0]
+    assert "the row has missing values (0): fill them in first" in raised.value.__notes__[0]
+    model = SpanBoost(linear_model.LinearRegression(), n=1)
+    model.learn_one({"a": 0.1, "b": 0.2}, 0.3)
+    missing = r"predicted nan; .*the row \{'a': nan, 'b': 0.2\} has missing values \('a'\)"
+    with pytest.raises(ValueError, match=missing):
+        model.learn_one({"a": np.nan, "b": 0.2}, 0.3)
 
 
 def test_rows_that_objects_cannot_read_are_rejected():

@@ -20,6 +20,7 @@ from spanboost.analysis.figures import (
     inline,
     present,
 )
+from spanboost.analysis.metrics.of_intervals import interval_array
 from spanboost.analysis.metrics.tape import window_ends
 from spanboost.compiling.arrays import Array
 from spanboost.models.intervals import interval_levels
@@ -53,10 +54,11 @@ def plot_intervals(
 ) -> tuple[Axes, Axes]:
     """Plot intervals with the labels of the last 200 rows, and the coverage over all rows.
 
-    y: the labels, [rows]. intervals: [rows, 2]. predictions: [rows], drawn as a line.
+    y: the labels, [rows]. intervals: [rows, 2], or [rows, 2, 1] as from an estimator.
+    predictions: [rows], drawn as a line.
     coverage: the share of labels that the intervals should cover.
     """
-    labels, ends = np.asarray(y, np.float64), np.asarray(intervals, np.float64)
+    labels, ends = np.asarray(y, np.float64), interval_array(intervals)
     interval_levels(coverage)  # it checks the coverage
     rows = len(labels)
     inside = np.append(0, np.cumsum((ends[:, 0] <= labels) & (labels <= ends[:, 1])))

@@ -146,9 +146,8 @@ class FrameReader:
         table = arrow_table(X)
         if table is None:
             raise ValueError(
-                "the model was fitted to a data frame with columns of categories or times; pass a "
-                "data frame "
-                f"(got {type(X).__name__})"
+                "the model was fitted to a data frame with columns of categories, times or "
+                f"durations; pass a data frame (got {type(X).__name__})"
             )
         return table
 
@@ -192,7 +191,7 @@ class FrameReader:
 
 
 def frame_reader(X: Any) -> FrameReader | None:
-    """Return a reader for a frame with a column of categories or times; None for any other rows.
+    """Return a reader for a frame with categories, times or durations; None for any other rows.
 
     Raise ValueError for a column of another type that is not numeric.
     """
@@ -203,7 +202,8 @@ def frame_reader(X: Any) -> FrameReader | None:
         if not _is_category(field.type) and not is_moment(field.type):
             _check_numeric(field, "which is neither numeric nor categorical nor a time")
     reader = FrameReader.like(table)
-    return reader if reader.codes or reader.times or reader.numerals else None
+    spans = any(pa.types.is_duration(kind) or pa.types.is_time(kind) for kind in table.schema.types)
+    return reader if reader.codes or reader.times or reader.numerals or spans else None
 
 
 def refuse_infinite(X: Any) -> None:

@@ -187,6 +187,9 @@ class ObjectBank:
             values = _finite_values(prediction)
             if len(values) != len(h):
                 hint = _SINGLE if len(values) == 1 else ""
+                if missing := _missing(x):
+                    row = f"the row {x!r:.200} has missing values ({missing})"
+                    hint += f"; {row}: fill them in first"
                 one = len(h) == 1
                 needed = "one finite number is" if one else f"{len(h)} finite numbers are"
                 raise ValueError(
@@ -219,12 +222,20 @@ def _add_row(error: Exception, learner: Any, x: Any) -> None:
     note = f"{_name(learner)} raised this error for the row {x!r:.200}"
     if isinstance(x, dict) and any(isinstance(value, str) for value in x.values()):
         note += "; if it accepts only numbers, encode texts first, for example as 0 and 1"
-    values = [*x.values()] if isinstance(x, dict) else [*x] if np.ndim(x) == 1 else []
-    if any(
-        one is None or (isinstance(one, float | np.floating) and np.isnan(one)) for one in values
-    ):
-        note += "; the row has missing values: fill them in first"
+    if missing := _missing(x):
+        note += f"; the row has missing values ({missing}): fill them in first"
     error.add_note(note)
+
+
+def _missing(x: Any) -> str:
+    """Return the keys or columns of the values of a row that are missing, as text."""
+    items = x.items() if isinstance(x, dict) else enumerate(x) if np.ndim(x) == 1 else ()
+    names = [
+        repr(name)
+        for name, one in items
+        if one is None or (isinstance(one, float | np.floating) and np.isnan(one))
+    ]
+    return f"{', '.join(names):.200}"
 
 
 def _name(learner: Any) -> str:
@@ -282,7 +293,8 @@ class FromTargets:
         if not np.isfinite(task.smoothness).all():
             raise ValueError(
                 f"a loss with a kink has no target, and {name} learns from targets only: "
-                "use a smooth loss, or feedback='linear' if learn_one takes a weight"
+                "use Huber(0.1) or another smooth loss; feedback='linear' takes any loss, if "
+                "learn_one takes a weight, but often has a higher error"
             )
 
     def predict(self, x: Any) -> Any:

@@ -46,6 +46,19 @@ def crps(y: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> Array:
     return scores
 
 
+def interval_array(intervals: ArrayLike) -> Array:
+    """Return intervals as an array [rows, 2]; those of estimators may be [rows, 2, 1]."""
+    ends = np.asarray(intervals, np.float64)
+    if ends.ndim == 3 and ends.shape[2] == 1:
+        ends = ends[:, :, 0]
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        several = "; for one of several coverages, pass intervals[:, :, k]" * (ends.ndim == 3)
+        raise ValueError(
+            f"intervals must be an array of shape [rows, 2] (got {list(ends.shape)}){several}"
+        )
+    return ends
+
+
 class FiniteMeans(NamedTuple):
     """Weighted sums of several values; a row whose value is infinite is left out of its mean."""
 
@@ -88,6 +101,16 @@ class _Means:
             self.rows = int(state["rows"])
 
     values = 1  # numbers that a row adds
+
+    def __repr__(self) -> str:
+        known = {name: value for name, value in self.results().items() if value is not None}
+        metrics = ", ".join(f"{name} {value:z.4g}" for name, value in known.items())
+        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        return f"<{type(self).__name__}: {rows}{'; ' if metrics else ''}{metrics}>"
+
+    def results(self) -> dict[str, float | None]:
+        """Return the metrics by name; None if undefined."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """Return everything as JSON values, to continue later."""
@@ -132,8 +155,8 @@ class IntervalMetrics(_Means):
         super().__init__(state)
 
     def add(self, y: ArrayLike, intervals: ArrayLike, weights: ArrayLike | None = None) -> None:
-        """Add rows: their labels, the intervals [rows, 2], and their weights."""
-        ends, labels = np.asarray(intervals, np.float64), np.asarray(y, np.float64)
+        """Add rows: their labels, the intervals [rows, 2] or [rows, 2, 1], and their weights."""
+        ends, labels = interval_array(intervals), np.asarray(y, np.float64)
         low, high = ends.T
         inside = (low <= labels) & (labels <= high)
         with np.errstate(all="ignore"):  # infinite ends
