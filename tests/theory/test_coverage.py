@@ -152,6 +152,18 @@ def test_models_keep_the_bound_on_every_dyadic_interval(kind):
         assert np.abs(each - 0.9).max() <= 0.15 * (256 / size) ** 0.5  # far better in practice
 
 
+@pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")
+def test_models_keep_the_bound_when_residuals_are_forgotten():
+    X, y = drifting("trend", 4096)
+    y[0] = 1e300
+    y[2048:] *= 1e-20
+    model = Intervals(SpanBoost(LinearSGD(), n=4, label_range="auto"))
+    first = model.learn_quantiles(X[:512], y[:512], model.levels)
+    assert model.forecaster.residuals.counts[0] < 450  # it started again
+    quantiles = np.concatenate([first, model.learn_quantiles(X[512:], y[512:], model.levels)])
+    assert worst(y[:, None] <= quantiles, model.levels) <= 1
+
+
 def test_the_bound_is_reached_within_a_factor():
     # labels beyond the highest quantile drive its log-odds from one limit to the other
     high = run(lambda t, q: (-1e6 - t) if t < 2000 else 1e6 + t)[2000:]
