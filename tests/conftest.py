@@ -38,7 +38,7 @@ def standard_input(monkeypatch):
     return give
 
 
-COMPILING = "spanboost: compiling for this kind of model"  # printed once; ignored by tests
+COMPILING = "spanboost: compiling for this kind of model"  # ignored by tests
 
 
 @pytest.fixture

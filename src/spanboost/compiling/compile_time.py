@@ -1,9 +1,12 @@
 """The time that this process has spent compiling, or waiting for a process that compiles for it."""
 
 import functools
+import math
 import threading
 import time
 from typing import Any
+
+PAUSE = 3.0  # seconds between stretches that count as apart
 
 
 class Stopwatch:
@@ -11,19 +14,23 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._seconds, self._began, self._inside = 0.0, 0.0, 0
+        self._ended = self._resumed = -math.inf
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._began = time.perf_counter()
+                if self._began - self._ended > PAUSE:
+                    self._resumed = self._began
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._seconds += time.perf_counter() - self._began
+                self._ended = time.perf_counter()
+                self._seconds += self._ended - self._began
 
     @property
     def seconds(self) -> float:
@@ -31,6 +38,14 @@ class Stopwatch:
         with self._lock:
             running = time.perf_counter() - self._began if self._inside else 0.0
             return self._seconds + running
+
+    @property
+    def resumed(self) -> float:
+        """When the last pause of at least `PAUSE` seconds ended; now if it has not."""
+        with self._lock:
+            now = time.perf_counter()
+            paused = self._inside == 0 and now - self._ended > PAUSE
+            return now if paused else self._resumed
 
 
 compiling = Stopwatch()

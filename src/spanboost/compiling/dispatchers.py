@@ -5,15 +5,17 @@ SPANBOOST_PLAIN_NUMBA is 1: results are identical, but every process compiles, a
 """
 
 import functools
+import math
 import os
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from spanboost.compiling import numba_internals
-from spanboost.compiling.compile_time import measure_compiling
+from spanboost.compiling.compile_time import compiling, measure_compiling
 from spanboost.compiling.registration import overload_name, register_kernels
 from spanboost.compiling.source_stamp import source_stamp
 
@@ -22,6 +24,8 @@ SWITCH = "SPANBOOST_PLAIN_NUMBA"
 _dispatchers: dict[Any, Any] = {}
 _kept: set[Any] = set()  # dispatchers whose code goes to disk
 _lock = threading.RLock()
+_announced = [-math.inf]  # the time of the last announcement
+_announcing = threading.Lock()
 
 
 def get_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
@@ -108,10 +112,12 @@ def _uses_internals() -> bool:
 
 def _before_compiling() -> None:
     register_waiting()
-    _announce_compiling()
+    with _announcing:
+        if compiling.resumed > _announced[0]:
+            _announce_compiling()
+            _announced[0] = time.perf_counter()
 
 
-@functools.cache  # once in a process
 def _announce_compiling() -> None:
     text = "compiling for this kind of model and this task; later runs load the result from disk"
     print(f"spanboost: {text}", file=sys.stderr)
