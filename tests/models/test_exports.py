@@ -1,6 +1,7 @@
 """Which models can be exported, and what their exports leave out."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from predicting import labels_of, rows_of, span, trained
 
@@ -76,6 +77,16 @@ def test_estimators_are_exported_as_their_models(tmp_path):
     assert sources[0] == sources[1]
     for source in sources[2:]:
         assert 'model_classes[3] = {"b", "c", "a"}' in source
+
+
+def test_names_of_an_estimator_with_numbers_only(tmp_path):
+    """Its model knows only the numbers of the columns."""
+    frame = pd.DataFrame(np.nan_to_num(ROWS), columns=["size", "rooms", "year", "floor"])
+    with plain():
+        estimator = sklearn.BoostingRegressor(learner="linear", n_estimators=2).fit(frame, LABELS)
+        export(estimator, tmp_path / "model.c")
+    source = (tmp_path / "model.c").read_text()
+    assert all(f'numbers[{j}]: "{name}"' in source for j, name in enumerate(frame))
 
 
 def test_estimators_without_one_model_or_two_classes_are_refused(tmp_path):

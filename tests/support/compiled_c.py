@@ -15,11 +15,14 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 
 
 class CompiledModel:
-    """An exported model, as Python calls it."""
+    """An exported model, as Python calls it.
 
-    def __init__(self, model, folder, name="model", options=WARNINGS):
+    exported: the estimator of the model, if it is exported instead of the model.
+    """
+
+    def __init__(self, model, folder, name="model", options=WARNINGS, exported=None):
         self.source, library = folder / f"{name}.c", folder / f"{name}.so"
-        export(model, self.source, name=name)
+        export(model if exported is None else exported, self.source, name=name)
         command = [COMPILER, *options, "-shared", "-fPIC", "-o", library, self.source, "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]

@@ -154,7 +154,8 @@ class BoostingEstimator(BaseEstimator):
             "reader": self._reader.state(),
             "several": isinstance(self.model_, TargetModels),
         }
-        return EstimatorParts(f"sklearn.{type(self).__name__}", state, models_of(self.model_))
+        name, table = f"sklearn.{type(self).__name__}", self._reader.table_form(self)
+        return EstimatorParts(name, state, models_of(self.model_), table=table)
 
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:

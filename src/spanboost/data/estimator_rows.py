@@ -15,6 +15,7 @@ from spanboost.data.frames import FrameReader, frame_reader, refuse_infinite
 from spanboost.errors import DataError
 from spanboost.rows.frame_rows import check_frame
 from spanboost.rows.label_values import missing_label, refuse_times
+from spanboost.rows.table_form import TableForm
 
 
 class EstimatorRows:
@@ -85,6 +86,13 @@ class EstimatorRows:
         """Return the name of the user's column for a model's feature, or its number."""
         column, names = self.column(feature), getattr(estimator, "feature_names_in_", None)
         return column if names is None else str(names[column])
+
+    def table_form(self, estimator: Any) -> TableForm | None:
+        """Return the columns of the rows, in the order of the model; None if they have no names."""
+        if self.frame is not None:
+            return self.frame.table_form()
+        names = getattr(estimator, "feature_names_in_", None)
+        return None if names is None or self.sparse else TableForm([*map(str, names)])
 
     def state(self) -> dict[str, Any]:
         """Return what the reader knows as plain values."""

@@ -26,7 +26,8 @@ from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.block import Rows
 from spanboost.rows.frame_rows import periods_to_times
 from spanboost.rows.key_kinds import is_numeral
-from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, time_features
+from spanboost.rows.table_form import Categories, TableForm
+from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, part_names, time_features
 from spanboost.rows.unknown_categories import UnknownCategories
 
 _MISSING = -1
@@ -129,6 +130,19 @@ class FrameReader:
             return [*self.codes][int(feature.removeprefix("code "))]
         parts = [j for j in self.times for _ in self.time_parts]
         return [*self.numbers, *parts][feature]
+
+    def table_form(self) -> TableForm:
+        """Return the columns by name; a category that is not a text is the one that `str` gives."""
+        numbers = [self.names[j] for j in self.numbers]
+        for j in self.times:
+            numbers += part_names(self.names[j], self.time_parts)
+        categories = [
+            Categories(
+                self.names[j], [*map(str, known)], HASHED_BITS if j in self.identifiers else None
+            )
+            for j, known in self.codes.items()
+        ]
+        return TableForm(numbers, categories, self.time_parts if self.times else ())
 
     def refuse(self, learner: Any) -> None:
         """Raise a ValueError if there are categories, for a learner that gets arrays of numbers."""

@@ -14,6 +14,7 @@ from spanboost.data.local_formats import ANY_SIGN
 from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
 from spanboost.errors import suggest_column
+from spanboost.rows.table_form import Categories, TableForm
 from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, part_names
 
 FORMS = ("vw", "svmlight", "table", "json")
@@ -94,6 +95,14 @@ class Schema:
     def categories(self) -> list[Column]:
         """The categorical columns, in order."""
         return [column for column in self.columns or [] if column.category]
+
+    def table_form(self) -> TableForm:
+        """Return the columns of the rows that a model reads, by name."""
+        categories = [
+            Categories(one.name, [*one.codes], one.bits if self.bits is None else self.bits)
+            for one in self.categories
+        ]
+        return TableForm(self.number_names, categories, self.time_features)
 
     @property
     def time_features(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from spanboost.models import files
 from spanboost.models.compact import compact_model
 from spanboost.models.model import Model, require_model
 from spanboost.models.plain_data import decode, encode
+from spanboost.rows.table_form import TableForm
 
 _ESTIMATORS = {  # the classes that a file may name
     "sklearn": ("BoostingRegressor", "BoostingClassifier"),
@@ -32,7 +33,9 @@ class EstimatorParts(NamedTuple):
     name: str  # the module and the class, such as "sklearn.BoostingRegressor"
     state: dict[str, Any]  # plain values, as `plain_data.encode` takes them
     models: Sequence[Model]
-    classes: Sequence[Any] = ()  # of a classifier, in the order of the model; not in the file
+    # what only the estimator knows by name, for exports; not in the file
+    classes: Sequence[Any] = ()  # of a classifier, in the order of the model
+    table: TableForm | None = None  # the columns of its frames, in the order of the model
 
 
 class FittedEstimator(Protocol):
@@ -63,7 +66,7 @@ def save(
     if isinstance(model, Model) or not hasattr(model, "to_parts"):
         files.save(require_model(model, "save"), path, private=private, compact=compact)
         return
-    name, state, models, _ = model.to_parts()
+    name, state, models = model.to_parts()[:3]
     if compact:
         models = [compact_model(one) for one in models]
     header = {"estimator": name, "state": encode(state)}

@@ -7,7 +7,8 @@ from importlib.resources import files
 from spanboost import __version__
 from spanboost.models.exporting.c_literals import check_texts, comment, encoded, escaped, text
 from spanboost.models.exporting.program import Program
-from spanboost.models.exporting.row_form import CODE_LIMIT, Categories, RowForm
+from spanboost.models.exporting.row_form import CODE_LIMIT, RowForm
+from spanboost.rows.table_form import Categories
 from spanboost.rows.times import CYCLES
 
 _SHOWN = 500  # columns that the comment lists
@@ -75,7 +76,7 @@ def _comment(program: Program, name: str) -> str:
         blocks += [
             f"    int64_t {name}_code(int column, const char *category);",
             "returns the code of a category in UTF-8, given the number of its column; -1 if it is\n"
-            "unknown, empty or NULL.",
+            + _not_a_category(form),
         ]
     if form.time_parts:
         blocks += [
@@ -101,6 +102,12 @@ def _comment(program: Program, name: str) -> str:
     blocks.append("All functions are reentrant and allocate no memory.")
     first, *lines = comment("\n\n".join(blocks)).splitlines()
     return "\n".join([f"/* {first}", *(f" * {line}".rstrip() for line in lines)]) + " */"
+
+
+def _not_a_category(form: RowForm) -> str:
+    """Return which texts have no code: a data frame can have the empty text as a category."""
+    learned = any("" in one.texts for one in form.categories)
+    return "unknown or NULL." if learned else "unknown, empty or NULL."
 
 
 def _sparse_usage(form: RowForm, name: str) -> list[str]:
@@ -163,7 +170,7 @@ int64_t {name}_column(const char *feature)
     return f"""{source}
 int64_t {name}_code(int column, const char *category)
 {{
-    if (!category || !*category)
+    if (!category)
         return -1;
     switch (column) {{
 {cases}    default:
@@ -175,7 +182,7 @@ int64_t {name}_code(int column, const char *category)
 
 def _case(k: int, one: Categories) -> str:
     if one.bits is not None:
-        found = f"crc32_of(category) & INT64_C({2**one.bits - 1})"
+        found = f"*category ? crc32_of(category) & INT64_C({2**one.bits - 1}) : -1"
     else:
         found = f"find_text(categories_{k}, {len(one.texts)}, category)"
     return f"    case {k}:\n        return {found};\n"

@@ -14,6 +14,7 @@ from spanboost.models.exporting.program import program_of
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model, require_model
 from spanboost.models.wrapper import WrappedModel
+from spanboost.rows.table_form import TableForm
 
 FORMS = ("c", "onnx")
 
@@ -48,11 +49,11 @@ def export(
     >>> "int model_predict(const double *numbers" in file.read_text()
     True
     """
-    model, classes = _model_and_classes(model)
+    model, classes, table = _model_and_names(model)
     to = Path(path).suffix.removeprefix(".") if to is None else to
     if to not in FORMS:
         raise ParameterError("to", f"must be {' or '.join(map(repr, FORMS))} (got {to!r:.40})")
-    program = program_of(model, classes)
+    program = program_of(model, classes, table)
     if isinstance(model, WrappedModel):
         left_out = "intervals" if isinstance(model, Intervals) else "prediction sets"
         warn_caller(UserWarning(f"{left_out} are not exported, only predictions"))
@@ -61,14 +62,16 @@ def export(
         file.write(data)
 
 
-def _model_and_classes(given: ModelOrEstimator) -> tuple[Model, Sequence[Any] | None]:
-    """Return the model of an estimator and its classes; the classes of a model are None."""
+def _model_and_names(
+    given: ModelOrEstimator,
+) -> tuple[Model, Sequence[Any] | None, TableForm | None]:
+    """Return the model of an estimator, its classes and its columns; None for those of a model."""
     if isinstance(given, Model) or not hasattr(given, "to_parts"):
-        return require_model(given, "export"), None
+        return require_model(given, "export"), None, None
     parts = given.to_parts()
     if len(parts.models) != 1:
         raise UserError(
             f"cannot export an estimator with {len(parts.models)} targets; train one estimator for "
             "each target and export each of them"
         )
-    return parts.models[0], parts.classes
+    return parts.models[0], parts.classes, parts.table

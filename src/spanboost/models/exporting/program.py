@@ -32,6 +32,7 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, known_classes
 from spanboost.models.refitted import Refitted
 from spanboost.models.wrapper import WrappedModel
+from spanboost.rows.table_form import TableForm
 
 BANKS = (PredictingTrees, LinearBank, NetworkBank, RidgeBank, StumpBank)
 
@@ -85,10 +86,12 @@ class Program(NamedTuple):
     description: str  # of the model, for the first lines of a file
 
 
-def program_of(model: Model, classes: Sequence[Any] | None = None) -> Program:
+def program_of(
+    model: Model, classes: Sequence[Any] | None = None, table: TableForm | None = None
+) -> Program:
     """Return the program of a model; a UserError if the model has none.
 
-    classes: of an estimator, whose model knows only their numbers.
+    classes, table: of an estimator, whose model knows only the numbers of classes and columns.
     """
     if isinstance(model, Calibrated):
         raise UserError(
@@ -101,9 +104,8 @@ def program_of(model: Model, classes: Sequence[Any] | None = None) -> Program:
     part = _part(small)
     d = len(_first(part).centre)
     # the schema belongs to the model around the inner one
-    return Program(
-        row_form(model), d, part, _classes(model, d, classes), binary, repr(inner).strip("<>")
-    )
+    names = _classes(model, d, classes)
+    return Program(row_form(model, table), d, part, names, binary, repr(inner).strip("<>"))
 
 
 def forecasts_of(part: Part) -> int:

@@ -6,17 +6,10 @@ from typing import NamedTuple
 from spanboost.errors import UserError
 from spanboost.models.model import Model
 from spanboost.rows.feature_names import FeatureNames
+from spanboost.rows.table_form import Categories, TableForm
 from spanboost.rows.times import part_names
 
 CODE_LIMIT = 2**40  # of codes and columns, as in a block of rows
-
-
-class Categories(NamedTuple):
-    """A column of categories."""
-
-    name: str
-    texts: Sequence[str]  # the category of code 0, 1, ...; empty if they are hashed or unknown
-    bits: int | None  # the code is the CRC-32 of the text, modulo 2^bits; None if it is not
 
 
 class RowForm(NamedTuple):
@@ -39,8 +32,11 @@ class RowForm(NamedTuple):
         return self.columns in ("names", "hashed")
 
 
-def row_form(model: Model) -> RowForm:
-    """Return the form of the rows that a model has learned."""
+def row_form(model: Model, table: TableForm | None = None) -> RowForm:
+    """Return the form of the rows that a model has learned.
+
+    table: the columns that an estimator reads from frames; its model knows only their numbers.
+    """
     encoder, schema = model.encoder, model.schema
     kind, names = encoder.kind, encoder.names
     if kind is None or names is None or len(kind.shape) != 2:
@@ -50,15 +46,9 @@ def row_form(model: Model) -> RowForm:
         columns_of = "names" if names.bits is None else "hashed"
         return RowForm(0, [*names.columns], [], _time_parts(names), columns_of)
     if schema is not None and schema.form == "table":
-        each = [
-            Categories(
-                one.name,
-                [*one.codes],
-                (one.bits if schema.bits is None else schema.bits),
-            )
-            for one in schema.categories
-        ]
-        return RowForm(columns, schema.number_names, each, schema.time_features)
+        table = schema.table_form()
+    if table is not None:
+        return RowForm(columns, table.numbers, table.categories, table.time_parts)
     if columns == 0 and codes > 0:
         raise UserError(
             "cannot export a model of sparse rows with category codes; use dense numbers"
