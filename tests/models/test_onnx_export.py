@@ -23,18 +23,13 @@ from predicting import (
 from scipy_free import Csr
 from test_compact import holds_rows
 
-from spanboost import LinearBall, LinearSGD, Rows, SpanBoost, Trees, export, load
+from spanboost import LinearBall, LinearSGD, Rows, SpanBoost, Stumps, Trees, export, load
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
 from spanboost.models.exporting import onnx_graph, onnx_model
 from spanboost.models.predictions import probabilities
 
 RELATIVE = 1e-5
-
-
-def known(kind, seed=0, T=60):
-    """Return rows whose features are all known: ONNX has no inputs for unknown ones."""
-    return rows_of(kind, T, seed if kind == "names" else seed + 1)
 
 
 def check(model, rows, folder):
@@ -52,7 +47,7 @@ def test_every_model_on_every_kind_of_rows(case, kind, tmp_path):
         pytest.skip("the members have learned dense rows")
     with plain():
         model = trained(MODELS[case](), kind, "squared")
-        check(model, known(kind), tmp_path)
+        check(model, rows_of(kind, seed=1), tmp_path)
 
 
 @pytest.mark.slow
@@ -74,7 +69,31 @@ def test_ensembles(case, tmp_path):
 def test_random_models(tmp_path_factory, learner, loss, kind, seed):
     with plain():
         model = trained(span(learner, loss), kind, loss, T=40, seed=seed)
-        check(model, known(kind, seed, T=40), tmp_path_factory.mktemp("random"))
+        check(model, rows_of(kind, T=40, seed=seed + 1), tmp_path_factory.mktemp("random"))
+
+
+@pytest.mark.parametrize("ranking", ["advantage", "loss"])
+def test_unknown_features_of_stumps(ranking, tmp_path):
+    """In Python, an unknown feature has score 0 and predicts 0."""
+    labels = np.where(np.arange(40) % 2, 1.0, -1.0)  # predicting 0 is better than any stump
+    learned = [{"a": float(k % 7), "city": f"c{k % 3}"} for k in range(40)]
+    rows = [{"a": 3.0, "city": city} for city in ("c1", "new")]
+    rows += [{"a": 3.0, "b": b} for b in (2.0, 0.0, None)]
+    with plain():
+        model = SpanBoost(Stumps(ranking=ranking), 3, label_range=(-1, 1))
+        model.learn_many(learned, labels)
+        expected = model.predict_many(rows)
+        assert expected[0] != 0
+        np.testing.assert_array_equal(expected == 0, [False, True, True, False, False])
+        check(model, rows, tmp_path)
+
+
+def test_equal_scores_of_stumps(tmp_path):
+    """The score of a feature is 0 after its first row; Python takes the first key of a row."""
+    with plain():
+        model = SpanBoost(Stumps(), 2, label_range=(-9, 9))
+        model.learn_many([{"z": 1.0}, {"b": "x"}, {"a": 1.0}], [5.0, -3.0, 1.0])
+        check(model, [{"a": 1.0, "b": "x", "z": 1.0}, {"b": "x", "z": 1.0}], tmp_path)
 
 
 def test_partial_sums_are_projected_if_they_must_be(tmp_path, monkeypatch):

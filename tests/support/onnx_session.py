@@ -34,7 +34,12 @@ class OnnxModel:
     def _inputs(self, rows):
         numbers, inputs = rows, {}
         if isinstance(rows, list):
-            numbers = np.array([self._features(row) for row in rows])
+            features = [self._features(row) for row in rows]
+            names = self.names["numbers"]
+            numbers = np.array([[one.get(name, 0.0) for name in names] for one in features])
+            if "unknown" in self.dtypes:
+                active = [{name for name, x in one.items() if x and x == x} for one in features]
+                inputs["unknown"] = np.array([not one <= {*names} for one in active])
         if isinstance(rows, Rows):
             numbers = rows.numbers
             inputs["codes"] = np.asarray(rows.codes, np.int64)
@@ -42,10 +47,9 @@ class OnnxModel:
         return inputs | {"numbers": np.asarray(numbers, kind)}
 
     def _features(self, row):
-        """Return the values of all known features in a dictionary."""
+        """Return the features of a dictionary and their values."""
         pairs = [
             (f"{key}={value}", 1.0) if isinstance(value, str) else (key, value)
             for key, value in row.items()
         ]
-        given = dict(pairs)
-        return [given.get(name, 0.0) for name in self.names["numbers"]]
+        return dict(pairs)

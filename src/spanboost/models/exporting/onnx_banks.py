@@ -20,6 +20,7 @@ from spanboost.models.exporting.onnx_trees import add_trees
 from spanboost.models.exporting.program import BoosterPart
 from spanboost.models.exporting.row_form import RowForm
 from spanboost.rows.block import origin_of
+from spanboost.rows.feature_names import key_of
 
 
 class Place(NamedTuple):
@@ -113,21 +114,41 @@ def _add_stumps(bank: StumpBank, place: Place) -> str:
     zeros = row_zeros(graph, place.inputs)
     scores, values = ([graph.call("Add", zeros, table.constant[k][None, None])] for k in (0, 1))
     if place.inputs.columns:
-        x, shape = place.numbers(), (-1, place.inputs.columns, 1, 1)
-        active = graph.reshape(graph.call("Greater", graph.add("Abs", x), 0.0), *shape)
-        scores.append(graph.call("Where", active, table.numbers[:, 0], -np.inf))
-        z = graph.reshape(_normalise(place, x, bank.S), *shape)
-        product = graph.call("Mul", z, table.numbers[:, 2])
-        values.append(graph.call("Add", product, table.numbers[:, 3]))
+        x, shape, order = place.numbers(), (-1, place.inputs.columns, 1, 1), _reading_order(place)
+        own = graph.constant(order, np.int64)
+        active = graph.call("Greater", graph.add("Abs", graph.add("Gather", x, own, axis=1)), 0.0)
+        active, numbers = graph.reshape(active, *shape), table.numbers[order]
+        scores.append(graph.call("Where", active, numbers[:, 0], -np.inf))
+        z = graph.add("Gather", _normalise(place, x, bank.S), own, axis=1)
+        product = graph.call("Mul", graph.reshape(z, *shape), numbers[:, 2])
+        values.append(graph.call("Add", product, numbers[:, 3]))
     for j, part in enumerate(table.codes):
         part[0, 0] = -np.inf  # a missing category does not predict
         rows = graph.rows_of(part, _index(place, j, len(part) - 2))  # [rows, 4, d, N]
         for k, each in enumerate((scores, values)):
             each.append(graph.add("Gather", rows, graph.constant([k], np.int64), axis=1))
+    if place.inputs.unknown is not None:  # its score and its prediction are 0
+        there, nothing = (
+            graph.reshape(place.inputs.unknown, -1, 1, 1, 1),
+            np.zeros((1, 1, place.d, place.copies)),
+        )
+        scores.append(graph.call("Where", there, nothing, -np.inf))
+        values.append(graph.call("Add", zeros, nothing))
     best = graph.add("ArgMax", graph.add("Concat", *scores, axis=1), axis=1, keepdims=1)
     every = graph.add("Concat", *values, axis=1)
     found = graph.add("GatherElements", every, best, axis=1)
     return graph.reshape(found, -1, place.d, place.copies)
+
+
+def _reading_order(place: Place) -> list[int]:
+    """Return the columns of numbers in the order in which Python reads a row: ties go to the first.
+
+    It reads dictionaries in the order of their keys.
+    """
+    order = range(place.inputs.columns)
+    if not place.form.named:
+        return [*order]
+    return sorted(order, key=lambda j: key_of(place.form.names[j]))
 
 
 @add_bank.register

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.errors import UserError
+from spanboost.learners.stumps import StumpBank
 from spanboost.models.exporting.onnx_graph import ML, Graph
 from spanboost.models.exporting.program import BoosterPart
 from spanboost.models.exporting.row_form import CODE_LIMIT, RowForm
@@ -17,6 +18,7 @@ class Inputs(NamedTuple):
     columns: int  # of numbers
     numbers: dict[Any, str]  # by type: [rows, columns]; empty if there are none
     codes: list[str]  # for each column of categories: [rows] int64, negative if missing
+    unknown: str | None = None  # [rows] whether a row has unknown features, if that matters
 
 
 def add_inputs(graph: Graph, form: RowForm, boosters: list[BoosterPart]) -> Inputs:
@@ -42,7 +44,11 @@ def add_inputs(graph: Graph, form: RowForm, boosters: list[BoosterPart]) -> Inpu
         for j, one in enumerate(form.categories):
             column = graph.add("Gather", name, graph.constant(j, np.int64), axis=1)
             codes.append(_encode(graph, column, one.texts) if texts else column)
-    return Inputs(values, columns, numbers, codes)
+    unknown = None
+    if form.named and any(isinstance(one.bank, StumpBank) for one in boosters):
+        unknown = "unknown"  # other learners ignore unknown features
+        values.append(helper.make_tensor_value_info(unknown, TensorProto.BOOL, ["rows"]))
+    return Inputs(values, columns, numbers, codes, unknown)
 
 
 def invalid_rows(graph: Graph, inputs: Inputs) -> str:
