@@ -34,10 +34,23 @@ RELATIVE = 1e-5
 
 def check(model, rows, folder):
     expected = model.predict_many(rows)
-    found = OnnxModel(model, folder).predict_many(rows)
+    exported = OnnxModel(model, folder)
+    found = exported.predict_many(rows)
     assert found.shape == expected.shape
     # relative to the width of the labels, where predictions are close to 0
     np.testing.assert_allclose(found, expected, rtol=RELATIVE, atol=1e-6 * model.labels.half)
+    check_no_rows(exported, rows)
+
+
+def check_no_rows(exported, rows):
+    """The outputs for a batch without rows are empty, and have the shapes of other batches."""
+    many = exported.inputs_of(rows)
+    none = {name: values[:0] for name, values in many.items()}
+    outputs = [one.name for one in exported.session.get_outputs()]
+    each = zip(
+        exported.session.run(outputs, none), exported.session.run(outputs, many), strict=True
+    )
+    assert all(len(empty) == 0 and empty.shape[1:] == found.shape[1:] for empty, found in each)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,6 +131,7 @@ def test_classes(loss, tmp_path):
         model = trained(span("trees", loss), "dense", loss)
         expected = probabilities(model.predict_many(rows))
         exported = OnnxModel(model, tmp_path)
+    check_no_rows(exported, rows)
     found = exported.run(rows)
     np.testing.assert_allclose(found["probabilities"], expected, rtol=RELATIVE)
     classes = exported.names["classes"]

@@ -26,19 +26,22 @@ class OnnxModel:
     def run(self, rows):
         """Return all outputs by name."""
         outputs = [one.name for one in self.session.get_outputs()]
-        return dict(zip(outputs, self.session.run(outputs, self._inputs(rows)), strict=True))
+        return dict(zip(outputs, self.session.run(outputs, self.inputs_of(rows)), strict=True))
 
     def predict_many(self, rows):
         return self.run(rows)["prediction"]
 
-    def _inputs(self, rows):
+    def inputs_of(self, rows):
+        """Return the inputs for a block of rows by name."""
         numbers, inputs = rows, {}
         if isinstance(rows, list):
             features = [self._features(row) for row in rows]
             names = self.names["numbers"]
             numbers = np.array([[one.get(name, 0.0) for name in names] for one in features])
             if "unknown" in self.dtypes:
-                active = [{name for name, x in one.items() if x and x == x} for one in features]
+                active = [
+                    {name for name, x in one.items() if x and not np.isnan(x)} for one in features
+                ]
                 inputs["unknown"] = np.array([not one <= {*names} for one in active])
         if isinstance(rows, Rows):
             numbers = rows.numbers

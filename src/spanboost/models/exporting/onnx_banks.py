@@ -71,7 +71,8 @@ def _add_trees(bank: PredictingTrees, place: Place) -> str:
         cells.append(graph.reshape(graph.cast(known, dtype), -1, 1))
     row = graph.add("Concat", *cells, axis=1) if len(cells) > 1 else cells[0]
     out = graph.cast(add_trees(graph, bank.nodes, row, inputs.columns, place.part.D), np.float64)
-    return graph.add("Transpose", graph.reshape(out, -1, place.copies, place.d), perm=[0, 2, 1])
+    # in this order, since onnxruntime fails if it multiplies transposed predictions of 0 rows
+    return graph.reshape(out, -1, place.d, place.copies)
 
 
 @add_bank.register

@@ -12,13 +12,13 @@ LEAF, NUMBER, CATEGORY = "LEAF", "BRANCH_LEQ", "BRANCH_EQ"
 
 
 def add_trees(graph: Graph, nodes: TreeNodes, row: str, columns: int, D: Any) -> str:
-    """Add the operator; return the predictions of all trees, [rows, N d].
+    """Add the operator; return the predictions of all trees, [rows, d N].
 
     row: [rows, cells] the numbers, then the codes of categories.
     columns: number of columns of numbers.
     D: predictions are projected to this norm.
     """
-    tree = trees_of(nodes)
+    tree, trees = trees_of(nodes), _tree_count(nodes)
     order = np.argsort(tree, kind="stable")  # the nodes of a tree follow its root
     number = np.empty(len(tree), np.int64)  # of a node among those of its tree
     number[order] = np.arange(len(tree)) - np.searchsorted(tree[order], tree[order])
@@ -39,7 +39,7 @@ def add_trees(graph: Graph, nodes: TreeNodes, row: str, columns: int, D: Any) ->
         "nodes_missing_value_tracks_true": missing_left.astype(np.int64)[order],
         "target_treeids": np.repeat(tree[leaves], d),
         "target_nodeids": np.repeat(number[leaves], d),
-        "target_ids": (tree[leaves][:, None] * d + np.arange(d)).ravel(),
+        "target_ids": (tree[leaves][:, None] + trees * np.arange(d)).ravel(),
         _typed("nodes_values", double): _numbers(threshold[order], double),
         _typed("target_weights", double): _numbers(project(nodes.value, D).ravel(), double),
     }
@@ -51,7 +51,7 @@ def add_trees(graph: Graph, nodes: TreeNodes, row: str, columns: int, D: Any) ->
         "TreeEnsembleRegressor",
         row,
         domain=ML,
-        n_targets=d * _tree_count(nodes),
+        n_targets=d * trees,
         post_transform="NONE",
         **plain,
     )
