@@ -145,6 +145,67 @@ def test_estimators_return_what_they_predict():
     assert {*PyfuncModel(stream).predict(frame)} <= {"no", "yes"}
 
 
+@pytest.fixture
+def houses(shell, tmp_path):
+    """A model of a file with numbers and categories, for classes or for numbers."""
+
+    def train(*options):
+        rows = [row | {"label": "large" if row["size"] > 100 else "small"} for row in HOUSES]
+        label = {} if options else {"label": 1.0}
+        path = put(tmp_path, "houses.csv", as_csv([row | label for row in rows]))
+        model = tmp_path / "houses.sb"
+        shell("train", path, "-o", model, "--learner", "linear", "-n", "4", "--quiet", *options)
+        return PyfuncModel(load(model)), pd.DataFrame(rows).drop(columns="label")
+
+    return train
+
+
+def test_a_frame_without_a_column_is_refused(houses):
+    served, frame = houses()
+    name = frame.columns[0]
+    for rows in (frame, frame[:0]):
+        with pytest.raises(UserError, match=f"column '{name}' not found in the frame; the model"):
+            served.predict(rows.drop(columns=name))
+    with pytest.raises(UserError, match=f"not found in the frame; did you mean '{name}_'"):
+        served.predict(frame.rename(columns={name: f"{name}_"}))
+    rows = [{key: row[key] for key in row if key != name} for row in frame.to_dict("records")]
+    empty = served.predict(frame.assign(**{name: None}))
+    np.testing.assert_array_equal(served.predict(rows), empty)
+
+
+@pytest.mark.parametrize("options", [(), ("--loss", "logistic"), ("--loss", "softmax")])
+def test_frames_without_rows(houses, options):
+    served, frame = houses(*options)
+    none, one = served.predict(frame[:0]), served.predict(frame[:1])
+    assert len(none) == 0
+    assert none.shape[1:] == one.shape[1:]
+    if options:
+        assert [*none.columns] == [*one.columns]
+        assert (none.dtypes == one.dtypes).all()
+
+
+def test_estimators_have_no_predictions_for_no_rows():
+    from spanboost import river, sklearn
+
+    X, y = np.nan_to_num(rows_of("dense")), labels_of("squared")
+    classes = np.where(y > 100, "large", "small")
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    linear = {"learner": "linear", "n_estimators": 2}
+    stream = river.BoostingRegressor("linear", n_models=2)
+    with plain():
+        stream.learn_many(frame, pd.Series(y))
+        fitted = [
+            (sklearn.BoostingRegressor(**linear).fit(X, y), X),
+            (sklearn.BoostingRegressor(**linear).fit(X, np.column_stack([y, -y])), X),
+            (sklearn.BoostingClassifier(**linear).fit(X, classes), X),
+            (stream, frame),
+        ]
+        for estimator, rows in fitted:
+            none, one = (PyfuncModel(estimator).predict(rows[:k]) for k in (0, 1))
+            assert len(none) == 0
+            assert (none.shape[1:], none.dtype) == (one.shape[1:], one.dtype)
+
+
 def history(tracking, run, name):
     found = tracking.MlflowClient().get_metric_history(run.info.run_id, name)
     return {one.step: one.value for one in found}

@@ -21,12 +21,13 @@ import numpy as np
 from spanboost import __version__
 from spanboost.atomic_files import create_folder
 from spanboost.compiling.arrays import Array
-from spanboost.errors import UserError, install_hint
+from spanboost.errors import UserError, did_you_mean, install_hint
 from spanboost.losses import Logistic, Softmax
 from spanboost.models.estimator_files import ModelOrEstimator, load, save
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table, probabilities
 from spanboost.models.row_losses import losses_of
+from spanboost.rows.frame_rows import frame_names, is_frame
 
 FLAVOR = "spanboost"
 MODEL_FILE, ENVIRONMENT = "model.sb", "python_env.yaml"
@@ -166,18 +167,52 @@ class PyfuncModel:
         They are numbers, or for classes a frame with the most probable class and the probability
         of each. Models that were not trained on files do not know the names of classes; they return
         probabilities. Estimators return what their `predict` does; those of River take
-        frames only.
+        frames only. A batch without rows has no predictions.
+
+        A frame without a column that a model of files needs is a UserError, as it is for files.
         """
-        model = self.model
+        model, empty = self.model, _is_empty(model_input)
         if not isinstance(model, Model):
-            predict = model.predict if hasattr(model, "predict") else model.predict_many  # River
-            return predict(model_input)
-        answers = model.predict_many(model_input)
+            if not hasattr(model, "predict"):  # of River
+                return model.predict_many(model_input)
+            return _no_estimates(model) if empty else model.predict(model_input)
+        _require_columns(model, model_input)
+        outputs = len(model.labels.centre)
+        none = np.empty((0, outputs) if outputs > 1 else 0)
+        answers = none if empty else model.predict_many(model_input)
         if not isinstance(model.loss_, Logistic | Softmax):
             return answers
         if model.schema is None:
             return probabilities(answers)
         return prediction_table(model, answers).to_pandas()
+
+
+def _is_empty(rows: Any) -> bool:
+    """Return whether a block has no rows; scheduled jobs score such blocks, too."""
+    return bool((rows.shape[0] if hasattr(rows, "shape") else len(rows)) == 0)
+
+
+def _no_estimates(estimator: Any) -> Array:
+    """Return the empty predictions of an estimator of scikit-learn, which refuses such blocks."""
+    if hasattr(estimator, "classes_"):
+        return np.empty(0, estimator.classes_.dtype)
+    parts = estimator.to_parts()
+    return np.empty((0, len(parts.models)) if parts.state["several"] else 0)
+
+
+def _require_columns(model: Model, rows: Any) -> None:
+    """Raise a UserError if rows are a frame without a column of the files that the model learned.
+
+    Dictionaries may leave out any key, but a frame with fewer columns is often a mistake.
+    """
+    if model.schema is None or model.schema.form != "table" or not is_frame(rows):
+        return
+    present = [*map(str, frame_names(rows))]
+    for column in model.schema.columns:
+        if column.name not in present:
+            needed = "; the model needs this column; if its values are not known, leave them empty"
+            hint = did_you_mean(column.name, present) or needed
+            raise UserError(f"column {column.name!r:.40} not found in the frame{hint}")
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:
