@@ -147,6 +147,24 @@ def test_the_first_labels_of_a_mean_are_not_kept(tmp_path):
     assert "first" not in files.read(tmp_path / "small.sb")[0]["labels"]
 
 
+def test_the_largest_labels_are_not_kept(tmp_path):
+    """Predictions do not depend on them; files of earlier versions contain them."""
+    rows, labels = rows_of("dense"), labels_of("squared")
+    labels[[7, 8]] = [labels.min() - 1.2345, labels.max() + 1.2345]
+    with plain():
+        model = span("linear")
+        model.learn_many(rows, labels)
+        small = compact_model(model)
+        save(small, tmp_path / "small.sb")
+        assert model.label_ends == (labels.min(), labels.max())
+        assert small.label_ends is None
+        written = (tmp_path / "small.sb").read_bytes()
+        assert not any(repr(float(end)).encode() in written for end in model.label_ends)
+        small.labels.restore(small.labels.to_json() | {"ends": [*model.label_ends]})
+        save(small, tmp_path / "again.sb")
+    assert (tmp_path / "again.sb").read_bytes() == written
+
+
 def test_a_model_without_rows_is_refused(tmp_path):
     with pytest.raises(UserError, match="has not learned any rows"):
         save(span("trees"), tmp_path / "small.sb", compact=True)

@@ -10,14 +10,14 @@ from spanboost.rows.mean_labels import to_means
 
 
 class PredictionLabels(Labels):
-    """The label range and the counts of a model that does not learn.
+    """The label range and the counts of a model that does not learn, without its largest labels.
 
     Every way to learn a row asks the labels first, so this class refuses all of them.
     """
 
     def __init__(self, labels: Labels) -> None:
         super().__init__(labels.loss, labels.d, 0.0, labels.half)
-        self.centre, self.limits, self.ends = labels.centre.copy(), labels.limits, labels.ends
+        self.centre, self.limits = labels.centre.copy(), labels.limits
         self.rows, self.seen = labels.rows, labels.seen
         self._health = labels.health
 
@@ -48,6 +48,7 @@ class PredictionLabels(Labels):
     def restore(self, state: dict[str, Any]) -> None:
         """Set the range and the counts to those that `to_json` returned."""
         super().restore(state)
+        self.ends = None  # earlier versions wrote it; predictions do not depend on it
         health = LabelHealth(**state["health"])
         if not all(one is None or (type(one) is int and one >= 0) for one in health):
             raise ModelFileError("the facts about the labels are invalid")
