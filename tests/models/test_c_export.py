@@ -245,6 +245,46 @@ def test_times(times, parts, microseconds):
     np.testing.assert_array_equal(numbers, expected)
 
 
+@needs_compiler
+@pytest.mark.parametrize("parts", [PARTS, FIRST_PARTS], ids=len)
+@given(
+    st.integers(-(2**63), -62135596800000001)
+    | st.integers(253402300800000000, 2**63 - 1)
+    | st.sampled_from([-(2**63), 2**63 - 1])
+)
+def test_times_outside_of_the_calendar_are_missing(times, parts, microseconds):
+    numbers = np.zeros(len(parts))
+    times[parts](
+        np.ctypeslib.ctypes.c_int64(microseconds),
+        np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data),
+    )
+    assert np.isnan(numbers).all()
+
+
+@needs_compiler
+def test_the_days_of_a_time_are_as_precise_as_those_of_a_file(shell, tmp_path):
+    """Least squares computes in double, so more digits would change its predictions."""
+    lines = ["day,label"]
+    lines += [f"2024-01-{1 + k % 28:02} 10:{k % 60:02}:07,{k % 28}" for k in range(80)]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    options = ("--learner", "ridge", "--quiet")
+    shell("train", tmp_path / "data.csv", "-o", tmp_path / "model.sb", *options)
+    shell("predict", tmp_path / "data.csv", "-m", tmp_path / "model.sb", "-o", tmp_path / "out.csv")
+    output = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    written = [float(line.split(",")[-1]) for line in output]
+    model = load(tmp_path / "model.sb")
+    compiled, found = CompiledModel(model, tmp_path), []
+    for line in lines[1:]:
+        numbers = np.zeros(len(PARTS))
+        moment = np.datetime64(line.split(",")[0], "us").astype(int)
+        compiled.function("time", None)(
+            np.ctypeslib.ctypes.c_int64(moment), np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data)
+        )
+        found.append(compiled._dense(numbers, [])[0])
+    np.testing.assert_array_equal(found, written)
+    assert model.predict_one({"day": lines[1].split(",")[0]}) == found[0]
+
+
 @pytest.fixture(scope="module")
 def times(tmp_path_factory):
     from spanboost.data.schema import Column, Schema

@@ -44,6 +44,9 @@ def cycle_of(name: str) -> str:
 def time_features(moments: Array, parts: Sequence[str]) -> Array:
     """Return the features [rows, parts] of times (datetime64[us]); NaN if a time is missing.
 
+    They are float32 numbers, as those of files are: so all rows give the same bits, and the last
+    digits of a wave depend on the processor. Only models of earlier versions read more digits.
+
     parts: PARTS, or FIRST_PARTS for a model of an earlier version.
     """
     microseconds = moments.astype(np.int64)
@@ -56,18 +59,19 @@ def time_features(moments: Array, parts: Sequence[str]) -> Array:
         "weekday": (day + 3) % 7,  # 1970-01-01 was a Thursday; 0 is Monday
         "yearday": (dates - years).astype(np.int64) + 1,
     }
-    features = np.empty((len(moments), len(parts)))
+    kind = np.float64 if tuple(parts) == FIRST_PARTS else np.float32
+    features = np.empty((len(moments), len(parts)), kind)
     for j, part in enumerate(parts):
         features[:, j] = numbers[part] if part in numbers else _wave(part, numbers)
     features[np.isnat(moments)] = np.nan
-    return features
+    return features.astype(np.float64)
 
 
 def _wave(part: str, numbers: dict[str, Array]) -> Array:
-    """Return the sine or cosine of a cycle, in float32: the last digits depend on the processor."""
+    """Return the sine or cosine of a cycle."""
     cycle, _, wave = part.partition("_")
     angles = numbers[cycle] * (2 * np.pi / CYCLES[cycle])
-    return (np.sin(angles) if wave == "sin" else np.cos(angles)).astype(np.float32)
+    return np.asarray(np.sin(angles) if wave == "sin" else np.cos(angles))
 
 
 def are_parts(parts: Any) -> bool:

@@ -9,7 +9,7 @@ from spanboost.models.exporting.c_literals import check_texts, comment, encoded,
 from spanboost.models.exporting.program import Program
 from spanboost.models.exporting.row_form import CODE_LIMIT, RowForm
 from spanboost.rows.table_form import Categories
-from spanboost.rows.times import CYCLES
+from spanboost.rows.times import CYCLES, FIRST_PARTS
 
 _SHOWN = 500  # columns that the comment lists
 # what the columns of rows without names are
@@ -37,7 +37,9 @@ def interface(program: Program, name: str, part: str, single: bool) -> tuple[str
         pieces.append(_probabilities(program, name))
     if form.time_parts:
         source = _template("times").replace("NAME_", f"{name}_")
-        pieces.append(source.replace("    PARTS;\n", _time_parts(form.time_parts)))
+        source = source.replace("COUNT", str(len(form.time_parts)))
+        rounding = "" if tuple(form.time_parts) == FIRST_PARTS else f"{_template('rounding')}\n"
+        pieces.append(rounding + source.replace("    PARTS;\n", _time_parts(form.time_parts)))
     return _comment(program, name), "\n".join(filter(None, pieces))
 
 
@@ -57,11 +59,11 @@ def _template(name: str) -> str:
 
 def _time_parts(parts: Sequence[str]) -> str:
     """Return the statements that set the numbers of a time."""
-    lines = []
+    lines, form = [], "{}" if tuple(parts) == FIRST_PARTS else "round_to_float({})"
     for j, part in enumerate(parts):
         cycle, _, wave = part.partition("_")
-        value = f"(float){wave}({cycle} * {2 * math.pi / CYCLES[cycle]!r})" if wave else cycle
-        lines.append(f"    numbers[{j}] = {value};\n")
+        value = f"{wave}({cycle} * {2 * math.pi / CYCLES[cycle]!r})" if wave else cycle
+        lines.append(f"    numbers[{j}] = {form.format(value)};\n")
     return "".join(lines)
 
 
@@ -81,7 +83,8 @@ def _comment(program: Program, name: str) -> str:
     if form.time_parts:
         blocks += [
             f"    void {name}_time(int64_t microseconds, double *numbers);",
-            f"sets the {len(form.time_parts)} numbers of a time: {', '.join(form.time_parts)}.",
+            f"sets the {len(form.time_parts)} numbers of a time: {', '.join(form.time_parts)};\n"
+            "they are NaN for a time outside of the years 1 to 9999, such as INT64_MIN.",
         ]
         if form.sparse:
             first = form.time_parts[0]
