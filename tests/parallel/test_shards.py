@@ -153,7 +153,9 @@ def test_bad_rows_and_labels_name_their_file(tmp_path):
     complete_schema(files[0], schema)
     model = SpanBoost(LinearSGD(), n=2, loss="logistic")
     model.schema = schema
-    with pytest.raises(StreamError, match=r"^part-1\.csv: the label 'middle' cannot be used"):
+    with pytest.raises(
+        StreamError, match=r"^part-1\.csv: column 'price': the label 'middle' cannot"
+    ):
         list(ShardTeam(model, 2, files).rounds())
 
 

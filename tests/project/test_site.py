@@ -1,18 +1,12 @@
 """The website: notebooks that run, a reference of every option, and an index of all pages."""
 
-import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
-import hooks
-import material
 import notebooks
 import pytest
 import reference
 from golden import lines_match
-from mkdocs.exceptions import PluginError
 
 ROOT = Path(__file__).parents[2]
 PATHS = sorted(notebooks.FOLDER.glob("*.ipynb"))
@@ -74,23 +68,6 @@ def test_the_index_for_language_models_has_every_page():
     assert all((ROOT / link).is_file() for link in links)
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert pages <= set(links)
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
-@pytest.mark.process
-def test_the_search_finds_options():
-    theme = Path(material.__file__).parent / "templates/assets/javascripts/workers"
-    (worker,) = theme.glob("search.*.min.js")
-    script = hooks.find_options(worker.read_text())
-    function = re.search(
-        r"function (\w+)\(\w,\w=\w=>\w\)\{return \w\.trim\(\).*?\}(?=function)", script
-    )
-    queries = ["--keep", "predict --keep", "--on-error", "rate -decay", "a--b", '"model file"']
-    command = f"{function[0]}; console.log(JSON.stringify({queries}.map(q => {function[1]}(q))))"
-    found = json.loads(subprocess.check_output(["node", "-e", command]))
-    assert found == ["keep*", "predict* keep*", "on-error*", "rate* -decay", "a--b*", found[-1]]
-    with pytest.raises(PluginError, match="the worker of the search has changed"):
-        hooks.find_options("")
 
 
 def test_the_menu_has_every_page():

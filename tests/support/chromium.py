@@ -63,12 +63,14 @@ class Browser:
         return json.loads(message)
 
     def open(self, address, scheme="light", width=1000, height=1400):
-        """Open a page."""
+        """Open a page, and wait until its scripts have run."""
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=media)
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         self.call("Page.navigate", url=address)
+        loaded = "location.href !== 'about:blank' && document.readyState === 'complete'"
+        self.wait_until(loaded)
 
     def run(self, script):
         """Run a script and return its value."""

@@ -182,7 +182,10 @@ def use(path, rows, compiled):
     facts = report(model, 5) | {"bytes": 0}
     describe(facts, everything=True)
     as_json(facts)
-    to_bytes(model)
+    try:
+        to_bytes(model)
+    except ModelFileError as error:  # absurd numbers of the file have become NaN
+        return str(error)
     return None
 
 

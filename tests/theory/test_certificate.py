@@ -275,7 +275,8 @@ def table(tmp_path):
     return path, X, y
 
 
-BALL = ["--learner", "ball", "--x-norm", "1", "--label-range", "10,90", "-n", "8"]
+UNBOUNDED = ["--learner", "ball", "--label-range", "10,90", "-n", "8"]
+BALL = [*UNBOUNDED, "--x-norm", "1"]
 
 
 def test_evaluate_prints_a_certificate(table, capsys):
@@ -352,8 +353,8 @@ def test_a_model_from_a_file_has_no_bound(table, tmp_path, capsys):
         ([*BALL, "--plot-certificate", "x.png"], "--plot-certificate needs --certificate"),
         ([*BALL, "-l", "0.1"], "--rate is not a parameter of the learner"),
         ([*BALL, "-b", "10"], "--bits is not a parameter of the learner"),
-        ([*BALL, "--x-norm", "-1"], "--x-norm must be a number above 0 (got -1.0)"),
-        ([*BALL, "--x-norm", "0.1"], "rows.csv:2: the row's norm is"),
+        ([*UNBOUNDED, "--x-norm", "-1"], "--x-norm must be a number above 0 (got -1.0)"),
+        ([*UNBOUNDED, "--x-norm", "0.1"], "rows.csv:2: the row's norm is"),
         ([*BALL, "--categorical", "a"], "--learner ball needs numeric features"),
     ],
 )
@@ -374,7 +375,7 @@ def test_rows_that_are_too_long_can_be_skipped(table, tmp_path, capsys):
     path, X, _ = table
     short = int((np.linalg.norm(X.astype(np.float64), axis=1) <= 0.5).sum())
     limit = ["--x-norm", "0.5", "--on-error", "skip", "--json"]
-    assert main(["evaluate", str(path), *BALL, *limit, "--certificate"]) == 0
+    assert main(["evaluate", str(path), *UNBOUNDED, *limit, "--certificate"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["examples"], result["skipped"]) == (short, 300 - short)
     assert result["certificate"]["slack"] > 0
