@@ -17,9 +17,9 @@ NUMBERS = iter(range(1000))
 class Member:
     """A worker without a model: `positions` is its journal, `found` is what it has processed."""
 
-    def __init__(self, broker, topic, name, group, **options):
+    def __init__(self, broker, topic, name, group, commits=True, **options):
         self.broker, self.topic, self.name, self.group = broker, topic, name, group
-        self.options = options
+        self.options, self.commits = options, commits
         self.positions, self.found = {}, []
         self.source = None
 
@@ -34,7 +34,8 @@ class Member:
         for message in self.source.poll(seconds, self.positions):
             self.found.append(json.loads(message.payload)["k"])
             self.positions = {**self.positions, message.place: message.position}
-        self.source.commit(self.positions)
+        if self.commits:
+            self.source.commit(self.positions)
 
     def read_all(self, *others, seconds=30):
         """Read until this member and others have everything that exists."""
@@ -148,6 +149,66 @@ def test_partitions_move_between_workers(kafka):
     first.stop()
     committed = kafka.committed(topic, "moving")
     assert sum(committed.values()) == 120
+
+
+def test_a_worker_never_moves_its_group_backwards(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    kafka.send(topic, numbers(0, 10))
+    first, second = (Member(kafka, topic, name, "forward") for name in ("first", "second"))
+    first.start().read_all().stop()
+    kafka.send(topic, numbers(10, 20))
+    second.start().read_all().stop()
+    assert second.found == [*range(10, 20)]
+    for _ in range(2):  # there is nothing to read
+        first.start().read_all().stop()
+        assert kafka.committed(topic, "forward")[0] == 20
+    kafka.send(topic, numbers(20, 25))
+    first.start().read_all().stop()
+    second.start().read_all().stop()
+    assert first.found == [*range(10), *range(20, 25)]
+    assert second.found == [*range(10, 20)]
+    assert kafka.committed(topic, "forward")[0] == 25
+
+
+def test_a_worker_that_gives_up_a_partition_commits_first(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    for k in range(40):
+        kafka.send(topic, numbers(k, k + 1), partition=k % PARTITIONS)
+    first = Member(kafka, topic, "first", "rare", commits=False).start().read_all()
+    second = Member(kafka, topic, "second", "rare", commits=False).start()
+    end = time.monotonic() + 30
+    while [len(one.source.lag()) for one in (first, second)] != [2, 2]:
+        assert time.monotonic() < end
+        first.step()
+        second.step()
+    first.read_all(second)
+    assert sorted(first.found + second.found) == [*range(40)]  # no row by both
+    assert first.source.warnings == []
+    second.stop()
+    first.stop()
+
+
+def test_a_commit_that_fails_when_a_worker_stops_is_reported(kafka, monkeypatch):
+    import confluent_kafka
+
+    class Refusing(confluent_kafka.Consumer):
+        def commit(self, offsets, asynchronous):
+            if not asynchronous:
+                error = confluent_kafka.KafkaError.REBALANCE_IN_PROGRESS
+                raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(error))
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Refusing)
+    monkeypatch.setattr("spanboost.data.messages.kafka_source.RETRY_SECONDS", 0.2)
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    kafka.send(topic, numbers(0, 10), partition=2)
+    member = Member(kafka, topic, "me", "refused").start().read_all()
+    member.stop()
+    (warning,) = member.source.warnings
+    assert "cannot commit the offsets of the partitions 2: " in warning
+    assert warning.endswith("learns the rows since the last commit again")
 
 
 def test_messages_that_wait_survive_a_rebalance(kafka):

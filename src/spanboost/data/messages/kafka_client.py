@@ -56,6 +56,7 @@ class KafkaClient:
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",  # positions are never replaced silently
+            "partition.assignment.strategy": "cooperative-sticky",
         }
         return self._create(self.library.Consumer, {**settings, **self._settings, **fixed})
 

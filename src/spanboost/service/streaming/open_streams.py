@@ -70,9 +70,7 @@ class OpenStreams:
             self.ask(part, partial(source.keep_alive, self._positions()))
             return 0
         messages = self.ask(part, partial(source.poll, seconds, self._positions())) or []
-        for warning in source.warnings:
-            write_log(WARNING, warning)
-        source.warnings.clear()
+        _log_warnings(source)
         self.held[part] += messages
         return len(messages)
 
@@ -122,3 +120,10 @@ class OpenStreams:
             source.close(self._positions())
         except (UnavailableError, UserError) as error:  # the journal has the positions
             write_log(WARNING, str(error))
+        _log_warnings(source)
+
+
+def _log_warnings(source: MessageSource) -> None:
+    for warning in source.warnings:
+        write_log(WARNING, warning)
+    source.warnings.clear()

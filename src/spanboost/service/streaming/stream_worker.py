@@ -53,7 +53,8 @@ from spanboost.service.streaming.retries import StoppedError
 
 WORKER = "worker"  # key of the worker's name among the positions
 POLL_SECONDS = 0.1  # time to wait for messages
-REPORT_SECONDS = 1.0  # time between two commits to the message system, and two measurements
+COMMIT_SECONDS = 0.1  # time between two commits to the message systems
+REPORT_SECONDS = 1.0  # time between two measurements
 END_SECONDS = 20.0  # time for the last batch when the worker is stopped
 
 
@@ -101,7 +102,7 @@ class StreamWorker:
         self._ends: Positions | None = None  # of the rows that must be read before held labels
         self._skipped = LimitedLog()
         self._idle, self._drained = IdleLog(), False
-        self._reported = 0.0  # when the message systems were last told what was processed
+        self._committed = self._reported = 0.0  # when the message systems were last told or asked
 
     def start(self) -> None:
         """Connect, and start the thread.
@@ -159,6 +160,8 @@ class StreamWorker:
             self._idle.note_messages()
         if any(held.values()) and not found:
             self._stop.wait(POLL_SECONDS)
+        if time.monotonic() - self._committed > COMMIT_SECONDS:
+            self._commit()
         if time.monotonic() - self._reported > REPORT_SECONDS:
             self._report()
         if self._behaviour.drain and not found and not any(held.values()):
@@ -294,11 +297,16 @@ class StreamWorker:
 
         return self._open.retries.call("journal", run)
 
-    def _report(self) -> None:
-        """Tell the message systems what was processed, and measure how far they are ahead."""
-        self._reported, lags = time.monotonic(), dict[str, int | None]()
+    def _commit(self) -> None:
+        """Tell the message systems what was processed."""
+        self._committed = time.monotonic()
         for part, source in self._open.sources.items():
             self._open.ask(part, partial(source.commit, self._engine.state.positions))
+
+    def _report(self) -> None:
+        """Measure how far the message systems are ahead, and say why the worker waits."""
+        self._reported, lags = time.monotonic(), dict[str, int | None]()
+        for part, source in self._open.sources.items():
             lags |= self._open.ask(part, source.lag) or {}
         self.counts.lags = lags
         self._idle.report(self._open.idle_reasons, len(self._engine.state.pending))
