@@ -27,6 +27,7 @@ sqlalchemy = pytest.importorskip("sqlalchemy", reason="needs sqlalchemy")
 pytestmark = pytest.mark.process
 OPTIONS = ("--learner", "stumps", "-n", "4", "--quiet")
 QUERY = "SELECT id, size, city, rooms, built, price FROM houses"
+UUIDS = "00000000-0000-0000-0000-10000000000{:x}".format
 COLUMNS = "id INTEGER PRIMARY KEY, size DOUBLE PRECISION, city VARCHAR(20), rooms INTEGER, " + (
     "built TIMESTAMP, price DECIMAL(10, 2)"
 )
@@ -316,6 +317,7 @@ def test_decimals_are_not_learned_twice(tmp_path, capsys, value):
         ("uuid()", "is a UUID; --resume-column needs numbers, text or dates: use CAST"),
         ("TIME '01:00' + to_seconds(k)", "is a time; --resume-column needs"),
         ("k::VARCHAR::BLOB", "is a bytes; --resume-column needs"),
+        ("18446744073709551610::HUGEINT + k", "is an integer of more than 64 bits; --resume-"),
         ("k::VARCHAR", "has numbers as text, 12 before 2; use CAST in the query"),
     ],
 )
@@ -325,6 +327,64 @@ def test_columns_that_a_run_cannot_resume_from(tmp_path, capsys, value, message)
     words = ["--query", "SELECT * FROM t", "--resume-column", "id", "--label", "y"]
     assert main(["train", address, *words, "-o", str(tmp_path / "m.sb")]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("k::HUGEINT * 18446744073709551617", lambda k: k * 18446744073709551617.0),
+        ("9223372036854775800::UBIGINT + k::UBIGINT", lambda k: float(9223372036854775800 + k)),
+        ("to_minutes(k)", lambda k: 60.0 * k),
+        ("TIME '01:30' + to_minutes(k)", lambda k: 1.5 + k / 60),
+        ("'id ' || k::VARCHAR", lambda k: f"id {k}"),
+        ("('00000000-0000-0000-0000-10000000000' || to_hex(k))::UUID", UUIDS),
+    ],
+)
+def test_a_worker_reads_the_values_that_train_reads(tmp_path, value, expected):
+    pytest.importorskip("duckdb_engine", reason="needs duckdb-engine")
+    address = duck(tmp_path, f"SELECT k AS id, {value} AS x, 2.0 * k AS y FROM range(1, 13) r(k)")
+    query = Query("SELECT * FROM t", "id")
+    source = TableSource(address, query)
+    source.start({})
+    found = [json.loads(message.payload)["x"] for message in source.poll(0.0, {})]
+    words = ["--query", query.text, "--resume-column", "id", "--label", "y", *OPTIONS]
+    assert main(["train", address, *words, "-o", str(tmp_path / "m.sb")]) == 0
+    (column,) = load(tmp_path / "m.sb").schema.columns
+    assert column.category == isinstance(found[0], str)
+    wanted = [expected(k) for k in range(1, 13)]
+    assert found == (wanted if column.category else pytest.approx(wanted, rel=1e-15))
+
+
+@pytest.mark.parametrize("value", ["k::VARCHAR::BLOB", "{'a': k}", "[k, k]"])
+def test_types_that_are_not_supported(tmp_path, capsys, value):
+    """`train` refuses the column; each row of it is a bad message for a worker."""
+    pytest.importorskip("duckdb_engine", reason="needs duckdb-engine")
+    address = duck(tmp_path, f"SELECT k AS id, {value} AS x, 2.0 * k AS y FROM range(1, 13) r(k)")
+    words = ["--query", "SELECT * FROM t", "--resume-column", "id", "--label", "y"]
+    assert main(["train", address, *words, "-o", str(tmp_path / "m.sb")]) == 2
+    assert "column 'x' has the unsupported type" in capsys.readouterr().err
+    source = TableSource(address, Query("SELECT * FROM t", "id"))
+    source.start({})
+    for message in source.poll(0.0, {}):
+        assert isinstance(json.loads(message.payload)["x"], dict | list)
+
+
+def test_a_row_with_an_empty_value_that_comes_later_is_an_error(database, tmp_path, capsys):
+    execute(database, "DROP TABLE IF EXISTS houses")
+    execute(database, "CREATE TABLE houses (id INTEGER, size DOUBLE PRECISION, price REAL)")
+    insert = "INSERT INTO houses VALUES (:id, :size, :price)"
+    execute(database, insert, [{"id": k, "size": k / 3, "price": k} for k in range(1, 31)])
+    query, path = "SELECT id, size, price FROM houses", tmp_path / "m.sb"
+    assert train(database, path, query=query) == 0
+    source = TableSource(database, Query(query, "id"))
+    source.start({})
+    assert len(source.poll(0.0, {})) == 30
+    execute(database, insert, [{"id": None, "size": 1.0, "price": 3.0}])
+    words = ["train", database, "-i", str(path), "-o", str(path), "--query", query]
+    assert main([*words, "--resume-column", "id"]) == 2
+    assert "column 'id' is empty; --resume-column needs" in capsys.readouterr().err
+    with pytest.raises(StreamError, match="column 'id' is empty"):
+        source.poll(0.0, {})
 
 
 def test_a_column_of_numbers_and_text_is_refused(tmp_path, capsys):

@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -110,6 +110,8 @@ class QueryTable:
         after = self.after if after is None else after
         with self._connection() as connection, ExitStack() as opened:
             self._check_column(connection)
+            if after is not None:  # the comparison with a value leaves empty ones out
+                self._check_filled(connection)
             options = {"stream_results": True, "yield_per": ROWS}
             result = connection.execute(self._statement(after, limit), execution_options=options)
             opened.callback(result.close)
@@ -153,6 +155,16 @@ class QueryTable:
                 near = did_you_mean(column, names)
                 raise StreamError(f"{self.name}: the query has no column {column!r:.40}{near}")
 
+    def _check_filled(self, connection: Any) -> None:
+        """Raise StreamError if the column to resume from is empty in a row."""
+        column, sql = self.query.column, self._library
+        statement = sql.select(sql.text("1")).select_from(self._rows()).limit(1)
+        if connection.execute(statement.where(sql.column(column).is_(None))).first() is not None:
+            raise self._bad_column(_problem(None, None))
+
+    def _bad_column(self, problem: str | None) -> StreamError:
+        return StreamError(f"{self.name}: column {self.query.column!r:.40} {problem}")
+
     def _new_rows(
         self, rows: Sequence[Any], column: int, previous: Any, first: bool
     ) -> tuple[Sequence[Any], Any]:
@@ -164,7 +176,7 @@ class QueryTable:
             value = exact_value(row[column])
             problem = _problem(value, previous)
             if problem:
-                raise StreamError(f"{self.name}: column {self.query.column!r:.40} {problem}")
+                raise self._bad_column(problem)
             previous = value
             kept.append(row if value is row[column] else _replaced(row, column, value))
         return kept, previous
@@ -242,10 +254,9 @@ def _problem(value: Any, previous: Any) -> str | None:
     different = "--resume-column needs a column with a different value in each row"
     if value is None:
         return f"is empty; {different}"
-    if not isinstance(value, int | float | str | date):
-        return (
-            f"is a {type(value).__name__}; --resume-column needs numbers, text or dates: use CAST"
-        )
+    if not isinstance(value, int | float | str | date) or is_large(value):
+        what = "an integer of more than 64 bits" if is_large(value) else f"a {type(value).__name__}"
+        return f"is {what}; --resume-column needs numbers, text or dates: use CAST"
     try:
         increases = previous is None or value > previous
     except TypeError:
@@ -274,10 +285,23 @@ def exact_value(value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of a database as a number, a text, a time or None."""
+    """Return a value of a database as a number, a text, a date or None; others unchanged.
+
+    A duration is a number of seconds, and a time of day a number of hours.
+    """
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, time):
+        since = datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min
+        return since / timedelta(microseconds=1) / 3.6e9
     return str(value) if isinstance(value, UUID) else value
+
+
+def is_large(value: Any) -> bool:
+    """Return whether a value is an integer of more than 64 bits."""
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
 def encode_position(value: Any) -> Any:

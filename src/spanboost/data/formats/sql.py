@@ -124,7 +124,7 @@ def _as_batch(name: str, part: Fetched, schema: Any) -> Any:
 
 def _as_array(name: str, column: str, values: Sequence[Any], kind: Any) -> Any:
     try:
-        array = pa.array([plain_value(value) for value in values])
+        array = _infer_array([plain_value(value) for value in values])
         if kind is None or array.type == kind or (is_number(kind) and is_number(array.type)):
             return array
         if not pa.types.is_null(array.type):
@@ -137,3 +137,11 @@ def _as_array(name: str, column: str, values: Sequence[Any], kind: Any) -> Any:
             f"{name}: column {column!r:.40} has values of different types or of a type that is not "
             f"supported ({', '.join(kinds)}{before}); convert them in the query with CAST"
         ) from None
+
+
+def _infer_array(values: Sequence[Any]) -> Any:
+    """Return an array; with an integer that Arrow cannot hold, all integers become floats."""
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array([float(value) if type(value) is int else value for value in values])

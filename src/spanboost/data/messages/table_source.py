@@ -13,6 +13,7 @@ from spanboost.data.query_table import (
     QueryTable,
     decode_position,
     encode_position,
+    is_large,
     plain_value,
 )
 
@@ -99,4 +100,11 @@ class TableSource:
 
 
 def _as_json(values: dict[str, Any]) -> bytes:
-    return orjson.dumps(values, default=str)
+    """Return a row as a JSON object; integers can have any size, as in other messages."""
+    large = {name: orjson.Fragment(str(value)) for name, value in values.items() if is_large(value)}
+    return orjson.dumps({**values, **large}, default=_describe)
+
+
+def _describe(value: Any) -> dict[str, str]:
+    """Return a value of a type that is not supported as an object, which no row can have."""
+    return {type(value).__name__: str(value)}
