@@ -75,6 +75,14 @@ def test_options_that_differ_are_named_with_both_values(tmp_path, words, differe
     open_folder(tmp_path, *SMALL, "--label", "price").close()
 
 
+def test_the_key_of_ids_cannot_change(tmp_path):
+    open_folder(tmp_path, *SMALL, "--id", "key").close()
+    for words, got in ((["--id", "other"], "other"), ([], "id")):
+        with pytest.raises(UsageError, match=rf"created with --id key \(got {got}\)"):
+            open_folder(tmp_path, *SMALL, *words)
+    open_folder(tmp_path, "--id", "key").close()
+
+
 @pytest.mark.parametrize("command", ["serve", "work"])
 def test_any_options_may_be_omitted_later(tmp_path, command):
     options = [["--budget", "fast"], ["--label", "price"], ["--label-range", "0,9"], ["--key", "a"]]

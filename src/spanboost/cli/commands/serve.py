@@ -192,11 +192,17 @@ def open_state(
                 f"{args.dir} was created with a different model or different options: "
                 f"{differences}; omit the options of the model, or give another --dir"
             )
+        id = identity.get("id", args.id)  # folders of earlier versions do not have it
+        if id != args.id:
+            raise UsageError(
+                f"{args.dir} was created with --id {id} (got {args.id}); give --id {id}, or "
+                "another --dir"
+            )
 
     with ByteBar(args.quiet, "replaying the journal") as bar:
         state = State(
             Path(args.dir),
-            lambda: _new_model(args),
+            lambda: _new_folder(args),
             limits,
             check,
             update,
@@ -238,6 +244,12 @@ def _given_options(args: Namespace) -> dict[str, Any]:
     if args.model is not None:
         given["initial"] = _new_model(args)[1]["initial"]
     return dict(json.loads(json.dumps(given)))
+
+
+def _new_folder(args: Namespace) -> tuple[Model, Any]:
+    """Return the model of a new state folder, and what a restart must have in common with it."""
+    model, identity = _new_model(args)
+    return model, identity | {"id": args.id}
 
 
 def _new_model(args: Namespace) -> tuple[Model, Any]:
