@@ -285,6 +285,19 @@ def test_entries_are_acknowledged_after_they_are_processed(redis):
     assert redis.client.xpending(topic, "g")["pending"] == 0
 
 
+def test_a_stream_that_was_created_again_is_an_error(redis):
+    topic = f"shared{next(NUMBERS)}"
+    redis.client.xadd(topic, {"data": b'{"k": 1}'}, id="500-0")
+    member = Member(redis, topic, "me", "g").start().read_all()
+    member.stop()
+    redis.client.xtrim(topic, maxlen=0)  # entries may be deleted
+    member.start().stop()
+    redis.client.delete(topic)
+    redis.client.xadd(topic, {"data": b'{"k": 2}'}, id="7-0")
+    with pytest.raises(StreamError, match="ends at entry 7-0, before entry 500-0, after which"):
+        member.start()
+
+
 def test_workers_share_the_entries_of_a_stream(redis):
     topic = f"shared{next(NUMBERS)}"
     redis.create(topic)

@@ -311,6 +311,18 @@ def test_other_keys_of_redis_and_start(redis, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["examples"] == 2
 
 
+def test_a_stream_of_redis_that_was_created_again(redis, tmp_path, capsys):
+    for k in range(5):
+        redis.client.xadd("again", {"size": k, "label": k}, id=f"{100 + k}-0")
+    path = tmp_path / "m.sb"
+    train(redis.url("again"), path)
+    redis.client.delete("again")
+    redis.client.xadd("again", {"size": 1, "label": 2}, id="7-0")
+    words = ["train", redis.url("again"), "-i", str(path), "-o", str(path), "--quiet"]
+    assert main(words) == 2
+    assert "ends at entry 7-0, before entry 104-0" in capsys.readouterr().err
+
+
 def test_passwords_of_redis(redis, tmp_path, capsys, monkeypatch):
     redis.create("secret")
     redis.send("secret", draw_rows(5))

@@ -96,6 +96,16 @@ class RedisClient:
                 f"{self.name}: {self.stream!r} is a {kind.decode()}; expected a stream"
             )
 
+    def check_position(self, last: str | None) -> None:
+        """Raise StreamError if the stream cannot contain an entry, because it is a new one."""
+        newest = self.last_id()
+        if last is not None and id_key(newest) < id_key(last):
+            raise StreamError(
+                f"{self.name}: the stream ends at entry {newest}, before entry {last}, after which "
+                "to continue; a stream that was created again needs a new model, or a new state "
+                "folder and a new group"
+            )
+
     def last_id(self) -> str:
         """Return the id of the newest entry that was ever added."""
         return as_text(self.call("xinfo_stream")["last-generated-id"])

@@ -39,6 +39,7 @@ class RedisLog:
         client.check_stream()
         end = client.last_id()
         last = self._first(after, end)
+        client.check_position(after.get(client.place))
         try:
             while wait or id_key(last) < id_key(end):
                 entries = (

@@ -73,6 +73,7 @@ class RedisSource:
         """Join the group, or create it; acknowledge what was processed before a crash."""
         last = positions.get(self._client.place)
         self._client.check_stream()
+        self._client.check_position(last)
         self._again, self._last = last or FIRST, last or FIRST
         self._unacknowledged.clear()
         self.epoch += 1
