@@ -273,6 +273,21 @@ def test_rows_wait_while_too_many_have_no_label(tmp_path):
     assert read_journal(tmp_path)[0] == [f"r{k}" for k in range(10)]
 
 
+def test_the_log_says_that_rows_wait_for_space(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(idle_log, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_worker, "REPORT_SECONDS", 0.0)
+    caplog.set_level("INFO", "spanboost.service")
+    rows = MemorySource([row(f"r{k}") for k in range(6)])
+    run = Run(tmp_path, streams_of(rows), Behaviour(), StateLimits(pending_rows=4))
+    run.worker.start()
+    expected = (
+        "the worker waits; rows: too many predicted rows have no label (--pending, "
+        "--pending-bytes); predicted rows wait for their labels: 4"
+    )
+    wait_until(lambda: expected in caplog.messages)
+    run.close()
+
+
 def test_a_row_that_does_not_fit_waits_for_space(tmp_path):
     rows = MemorySource([row("a"), row("b"), label("a"), label("b")], sizes=[1])
     run = Run(tmp_path, streams_of(rows), Behaviour(), StateLimits(pending_rows=1))

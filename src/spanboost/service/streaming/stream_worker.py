@@ -309,7 +309,14 @@ class StreamWorker:
         for part, source in self._open.sources.items():
             lags |= self._open.ask(part, source.lag) or {}
         self.counts.lags = lags
-        self._idle.report(self._open.idle_reasons, len(self._engine.state.pending))
+        self._idle.report(self._idle_reasons, len(self._engine.state.pending))
+
+    def _idle_reasons(self) -> dict[str, str | None]:
+        """Return what keeps messages from each stream; None if there are no new ones."""
+        reasons = self._open.idle_reasons()
+        if self.counts.paused and reasons[ROWS] is None:
+            reasons[ROWS] = "too many predicted rows have no label (--pending, --pending-bytes)"
+        return reasons
 
     def _end_if_drained(self) -> None:
         """End the worker if everything that exists now was read."""
