@@ -1,6 +1,7 @@
 """Workers that share a topic or a stream: groups, rebalances, and where each one continues."""
 
 import json
+import threading
 import time
 
 import pytest
@@ -55,6 +56,25 @@ class Member:
     def crash(self):
         """End without a commit, as far as a test can have it."""
         self.source.close({})
+
+
+class Thread(threading.Thread):
+    """Lets a member read on its own, as a worker in another process does, until it is stopped."""
+
+    def __init__(self, member):
+        super().__init__(daemon=True)
+        self.member, self.stopped = member.start(), threading.Event()
+        self.partitions = 0  # only this thread may ask the source
+        self.start()
+
+    def run(self):
+        while not self.stopped.is_set():
+            self.member.step()
+            self.partitions = len(self.member.source.lag())
+
+    def stop(self):
+        self.stopped.set()
+        self.join(10)
 
 
 def read_for(member, seconds):
@@ -190,17 +210,48 @@ def test_a_worker_that_gives_up_a_partition_commits_first(kafka):
     first.stop()
 
 
-def test_a_commit_that_fails_when_a_worker_stops_is_reported(kafka, monkeypatch):
+def refuse_commits(monkeypatch, count):
+    """Let the brokers refuse the next commits that a worker waits for; return a list of them."""
     import confluent_kafka
+
+    refused = []
 
     class Refusing(confluent_kafka.Consumer):
         def commit(self, offsets, asynchronous):
-            if not asynchronous:
-                error = confluent_kafka.KafkaError.REBALANCE_IN_PROGRESS
-                raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(error))
+            if asynchronous or len(refused) >= count:
+                return super().commit(offsets=offsets, asynchronous=asynchronous)
+            refused.append(offsets)
+            error = confluent_kafka.KafkaError.REBALANCE_IN_PROGRESS
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(error))
 
     monkeypatch.setattr(confluent_kafka, "Consumer", Refusing)
-    monkeypatch.setattr("spanboost.data.messages.kafka_source.RETRY_SECONDS", 0.2)
+    return refused
+
+
+def test_a_commit_that_a_rebalance_refuses_is_repeated_after_it(kafka, monkeypatch):
+    refused = refuse_commits(monkeypatch, 1)
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    for k in range(40):
+        kafka.send(topic, numbers(k, k + 1), partition=k % PARTITIONS)
+    first = Member(kafka, topic, "first", "late", commits=False).start().read_all()
+    second = Member(kafka, topic, "second", "late", commits=False)
+    second, end = Thread(second), time.monotonic() + 30
+    while [len(first.source.lag()), second.partitions] != [2, 2]:
+        assert time.monotonic() < end
+        first.step()
+    second.stop()
+    assert len(refused) == 1
+    assert sorted(first.found + second.member.found) == [*range(40)]  # no row by both
+    assert first.source.warnings == []
+    second.member.stop()
+    first.stop()
+
+
+def test_a_commit_that_fails_when_a_worker_stops_is_reported(kafka, monkeypatch):
+    refuse_commits(monkeypatch, 1000)
+    for name in ("RETRY_SECONDS", "LEAVE_SECONDS"):
+        monkeypatch.setattr(f"spanboost.data.messages.kafka_source.{name}", 0.2)
     topic = f"shared{next(NUMBERS)}"
     kafka.create(topic)
     kafka.send(topic, numbers(0, 10), partition=2)
