@@ -261,7 +261,7 @@ class KafkaSource:
         """Commit what was not committed in time, unless another worker has read further."""
         if not self._owed:
             return
-        owed, self._owed = self._owed, {}
+        owed = self._owed
         with self._client.errors():
             known = consumer.committed(
                 [*map(self._client.topic_partition, owed)], timeout=METADATA_SECONDS
@@ -271,7 +271,7 @@ class KafkaSource:
             for one in known
             if one.offset < owed[one.partition]
         ]
-        error = self._commit(consumer, offsets)
+        error, self._owed = self._commit(consumer, offsets), {}
         if error is not None:
             self._warn(offsets, error.str())
 
