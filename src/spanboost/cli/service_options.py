@@ -89,8 +89,8 @@ def add_work_options(work: Any) -> None:
         metavar="NAME",
         help="Group of workers that share the messages. One worker learns each row exactly once, "
         "also if it is killed. With several workers of Kafka, each row is learned at least once: "
-        "if one of them is killed, the others learn the rows since its last commit, which are "
-        "those of about 0.1 seconds, again (default: spanboost)",
+        "if one of them is killed, another one learns the rows since its last commit again "
+        "(default: spanboost)",
     )
     streams.add_argument(
         "--drain",
