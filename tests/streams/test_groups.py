@@ -255,7 +255,7 @@ def test_a_commit_that_fails_when_a_worker_stops_is_reported(kafka, monkeypatch)
     topic = f"shared{next(NUMBERS)}"
     kafka.create(topic)
     kafka.send(topic, numbers(0, 10), partition=2)
-    member = Member(kafka, topic, "me", "refused").start().read_all()
+    member = Member(kafka, topic, "me", "refused", commits=False).start().read_all()
     member.stop()
     (warning,) = member.source.warnings
     assert "cannot commit the offsets of the partitions 2: " in warning
