@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost
-from spanboost.analysis.progressive import LossTape, progressive, rows_to_show
+from spanboost.analysis.progressive import LossTape, progressive, rows_to_show, running_totals
 from spanboost.data.batch import Batch
 from spanboost.data.generated import make_drifting_stream
 from spanboost.losses import Quantile, Softmax
@@ -24,6 +24,12 @@ def batches(X, y, cuts, weights=None):
 
 def models():
     return {"span": SpanBoost(LinearBall(x_norm=3), n=4), "hull": HullBoost(LinearBall(3), n=4)}
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (4, 1), (2,), (4, 2, 1), (0, 3)])
+def test_gains_that_do_not_fit_the_totals_are_refused(shape):
+    with pytest.raises(ValueError, match="do not fit totals of shape"):
+        running_totals(np.zeros(2), np.ones(shape))
 
 
 @given(st.lists(st.integers(1, 99), max_size=4, unique=True))

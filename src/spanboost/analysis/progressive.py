@@ -144,6 +144,8 @@ def running_totals(start: Array, gains: Array) -> Array:
 
     Rows are added one by one, so the result does not depend on how rows are grouped in blocks.
     """
+    if gains.ndim != 2 or start.shape != gains.shape[1:]:  # compiled code does not check
+        raise ValueError(f"gains of shape {gains.shape} do not fit totals of shape {start.shape}")
     totals = np.empty_like(gains)
     _add_up(start.copy(), gains, totals)
     return totals
