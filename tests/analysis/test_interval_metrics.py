@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import closing
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.metrics import mean_pinball_loss
 from spanboost import IntervalMetrics, QuantileMetrics, pictures
 from spanboost.analysis.metrics.interval_tape import IntervalTape
 from spanboost.analysis.metrics.of_intervals import crps, pinball_losses
+from spanboost.models.quantiles.curves import LEVELS as DEFAULT_LEVELS
 
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -142,6 +144,78 @@ def test_intervals_may_have_the_shape_of_estimators():
             use(y, ends)
         with pytest.raises(ValueError, match=r"shape \[rows, 2\] \(got \[300\]\)$"):
             use(y, y)
+
+
+def test_labels_in_a_column_count_as_labels():
+    y, quantiles, weights = outcomes()
+    for make, columns in (
+        (lambda: IntervalMetrics(0.8), [0, 2]),
+        (lambda: QuantileMetrics(LEVELS), [0, 1, 2]),
+    ):
+        flat, column = make(), make()
+        flat.add(y, quantiles[:, columns], weights)
+        column.add(y[:, None], quantiles[:, columns], weights[:, None])
+        assert column.state() == flat.state()
+
+
+@pytest.mark.parametrize(
+    ("labels", "intervals", "weights", "message"),
+    [
+        ([1.0, 2.0], [[0.0, 1.0]], None, "1 rows but 2 labels"),
+        ([[1.0, 2.0]], [[0.0, 1.0]], None, "labels must be numbers, 1 for each row"),
+        ([math.nan], [[0.0, 1.0]], None, r"row 0: the label must be finite \(got nan\)"),
+        ([1.0, math.inf], [[0.0, 1.0]] * 2, None, r"row 1: the label must be finite \(got inf\)"),
+        (
+            [1.0, 2.0],
+            [[0, 1], [3, 2]],
+            None,
+            r"row 1: the interval must be \(low, high\) \(got 3, 2\)",
+        ),
+        ([1.0], [[0.0, math.nan]], None, "row 0: an end of the interval is NaN"),
+        ([1.0], [[0.0, 1.0, 2.0]], None, r"shape \[rows, 2\] \(got \[1, 3\]\)"),
+        ([1.0], [[0.0, 1.0]], [-1.0], "row 0: the weight must be between 0 and"),
+        ([1.0], [[0.0, 1.0]], [1.0, 1.0], "1 rows but 2 weights"),
+    ],
+)
+def test_bad_intervals_labels_and_weights_are_refused(labels, intervals, weights, message):
+    metrics = IntervalMetrics(0.8)
+    with pytest.raises(ValueError, match=message):
+        metrics.add(labels, intervals, weights)
+    assert metrics.state() == IntervalMetrics(0.8).state()
+    if weights is None:
+        with pytest.raises(ValueError, match=message):
+            pictures.plot_intervals(labels, intervals, ax=Figure().subplots(1, 2))
+
+
+@pytest.mark.parametrize(
+    "use", [crps, pinball_losses, lambda y, q, p: QuantileMetrics(p).add(y, q)]
+)
+def test_bad_quantiles_are_refused(use):
+    for labels, quantiles, message in (
+        ([1.0, 2.0], [[1.0, 2.0, 3.0]], "1 rows but 2 labels"),
+        ([math.nan], [[1.0, 2.0, 3.0]], "row 0: the label must be finite"),
+        ([1.0], [[1.0, 2.0]], r"\[rows, 3\], with a column for each level \(got \[1, 2\]\)"),
+        ([1.0], [1.0, 2.0, 3.0], r"\[rows, 3\], with a column for each level \(got \[3\]\)"),
+        ([1.0], [[1.0, math.nan, 3.0]], "row 0: a quantile is NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use(labels, quantiles, LEVELS)
+
+
+@pytest.mark.parametrize("levels", [[0.9, 0.1], [0.5, 0.5], []])
+def test_levels_that_do_not_increase_are_refused(levels):
+    with pytest.raises(ValueError, match="levels must be increasing and not empty"):
+        QuantileMetrics(levels)
+    with pytest.raises(ValueError, match="levels must be increasing and not empty"):
+        crps([1.0], [[1.0] * len(levels)], levels)
+
+
+def test_the_crps_of_the_default_levels_is_slightly_low_for_a_normal_distribution():
+    normal, shares = NormalDist(), (np.arange(20_000) + 0.5) / 20_000
+    labels = [normal.inv_cdf(share) for share in shares]
+    quantiles = np.tile([normal.inv_cdf(level) for level in DEFAULT_LEVELS], (len(labels), 1))
+    exact = 1 / math.sqrt(math.pi)  # of labels from the distribution itself
+    assert crps(labels, quantiles, DEFAULT_LEVELS).mean() / exact == pytest.approx(0.994, abs=1e-3)
 
 
 def test_metrics_of_intervals_show_their_results():

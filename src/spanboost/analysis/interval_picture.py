@@ -20,7 +20,7 @@ from spanboost.analysis.figures import (
     inline,
     present,
 )
-from spanboost.analysis.metrics.of_intervals import interval_array
+from spanboost.analysis.metrics.of_intervals import interval_array, label_array
 from spanboost.analysis.metrics.tape import window_ends
 from spanboost.compiling.arrays import Array
 from spanboost.models.intervals import interval_levels
@@ -58,7 +58,8 @@ def plot_intervals(
     predictions: [rows], drawn as a line.
     coverage: the share of labels that the intervals should cover.
     """
-    labels, ends = np.asarray(y, np.float64), interval_array(intervals)
+    ends = interval_array(intervals)
+    labels = label_array(y, len(ends))
     interval_levels(coverage)  # it checks the coverage
     rows = len(labels)
     inside = np.append(0, np.cumsum((ends[:, 0] <= labels) & (labels <= ends[:, 1])))

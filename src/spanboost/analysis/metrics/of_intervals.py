@@ -13,7 +13,10 @@ from spanboost.analysis.metrics.states import fill_state, merge_states, state_to
 from spanboost.analysis.progressive import running_totals
 from spanboost.compiling.arrays import Array
 from spanboost.models.intervals import interval_levels
-from spanboost.models.quantiles.asked_levels import parse_levels
+from spanboost.models.quantiles.asked_levels import check_increasing, parse_levels
+from spanboost.rows.label_values import to_matrix
+from spanboost.rows.labels import check_weights
+from spanboost.rows.validation import refuse_first
 
 
 def pinball_losses(y: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> Array:
@@ -25,9 +28,8 @@ def pinball_losses(y: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) 
     >>> pinball_losses([10.0], [[8.0, 12.0]], [0.1, 0.9]).round(2).tolist()
     [[0.2, 0.2]]
     """
-    labels = np.asarray(y, np.float64).reshape(-1, 1)
-    above = labels - np.asarray(quantiles, np.float64)
-    shares = np.asarray(levels, np.float64)
+    values, shares = quantile_array(quantiles, len(levels)), np.asarray(levels, np.float64)
+    above = label_array(y, len(values))[:, None] - values
     return np.maximum(shares * above, (shares - 1) * above)
 
 
@@ -35,11 +37,16 @@ def crps(y: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> Array:
     """Return the continuous ranked probability score of each row, [rows], from its quantiles.
 
     It is twice the integral of the pinball loss over all levels; each level counts for the levels
-    that are nearest to it. For a single quantile, the median, it is the absolute error.
+    that are nearest to it. For a single quantile, the median, it is the absolute error. The result
+    depends on the levels: from the 19 default ones, it is 0.6 % below the exact value for a
+    normal distribution. So compare it only with values from the same levels.
+
+    levels: of the quantiles, in increasing order.
 
     >>> crps([10.0, 10.0], [[7.0], [12.0]], [0.5]).tolist()
     [3.0, 2.0]
     """
+    check_increasing(levels, "levels")
     own = np.asarray(levels, np.float64)
     edges = np.concatenate([[0.0], (own[1:] + own[:-1]) / 2, [1.0]])
     scores: Array = 2 * (pinball_losses(y, quantiles, levels) * np.diff(edges)).sum(axis=1)
@@ -56,7 +63,31 @@ def interval_array(intervals: ArrayLike) -> Array:
         raise ValueError(
             f"intervals must be an array of shape [rows, 2] (got {list(ends.shape)}){several}"
         )
+    refuse_first(np.isnan(ends).any(axis=1), lambda t: "an end of the interval is NaN")
+    refuse_first(
+        ends[:, 0] > ends[:, 1],
+        lambda t: f"the interval must be (low, high) (got {ends[t, 0]:g}, {ends[t, 1]:g})",
+    )
     return ends
+
+
+def quantile_array(quantiles: ArrayLike, levels: int) -> Array:
+    """Return quantiles as an array [rows, levels]; a ValueError if they have another shape."""
+    values = np.asarray(quantiles, np.float64)
+    if values.ndim != 2 or values.shape[1] != levels:
+        raise ValueError(
+            f"quantiles must be an array of shape [rows, {levels}], with a column for each level "
+            f"(got {list(values.shape)})"
+        )
+    refuse_first(np.isnan(values).any(axis=1), lambda t: "a quantile is NaN")
+    return values
+
+
+def label_array(y: ArrayLike, rows: int) -> Array:
+    """Return labels as an array [rows]; a ValueError if they are not one finite number per row."""
+    labels = to_matrix(y, rows, 1, "labels")[:, 0]
+    refuse_first(~np.isfinite(labels), lambda t: f"the label must be finite (got {labels[t]:g})")
+    return labels
 
 
 class FiniteMeans(NamedTuple):
@@ -117,8 +148,7 @@ class _Means:
         return {"rows": self.rows, "sums": state_to_json(self._sums)}
 
     def _add(self, values: Array, weights: Any) -> None:
-        given = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
-        self._sums.add(given, values)
+        self._sums.add(check_weights(weights, len(values), True, np.float64), values)
         self.rows += len(values)
 
     def _merge(self, other: Self, both: Self) -> Self:
@@ -156,8 +186,8 @@ class IntervalMetrics(_Means):
 
     def add(self, y: ArrayLike, intervals: ArrayLike, weights: ArrayLike | None = None) -> None:
         """Add rows: their labels, the intervals [rows, 2] or [rows, 2, 1], and their weights."""
-        ends, labels = interval_array(intervals), np.asarray(y, np.float64)
-        low, high = ends.T
+        ends = interval_array(intervals)
+        labels, (low, high) = label_array(y, len(ends)), ends.T
         inside = (low <= labels) & (labels <= high)
         with np.errstate(all="ignore"):  # infinite ends
             losses = pinball_losses(labels, ends, self.levels).mean(axis=1)
@@ -185,7 +215,9 @@ class QuantileMetrics(_Means):
     state: what `state` returned, to continue.
 
     `results` returns the means over all rows: `crps`, the continuous ranked probability score, and
-    `pinball_loss`, the average over the levels. Rows with infinite quantiles are left out.
+    `pinball_loss`, the average over the levels. Rows with infinite quantiles are left out. The CRPS
+    is that of these levels: from the 19 default ones, it is 0.6 % below the exact value for a
+    normal distribution. Compare it only with values from the same levels.
 
     >>> metrics = QuantileMetrics([0.25, 0.5, 0.75])
     >>> metrics.add([1.0, 2.0], [[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]])
@@ -197,6 +229,7 @@ class QuantileMetrics(_Means):
 
     def __init__(self, levels: Sequence[float], state: dict[str, Any] | None = None) -> None:
         self.levels = tuple(parse_levels(levels, "levels"))
+        check_increasing(self.levels, "levels")
         super().__init__(state)
 
     def add(self, y: ArrayLike, quantiles: ArrayLike, weights: ArrayLike | None = None) -> None:
