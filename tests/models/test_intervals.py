@@ -1,6 +1,7 @@
 """Prediction intervals: coverage, order, identity over blocks and files, and robustness."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
 from spanboost.compiling.kernels import plain
 from spanboost.compiling.random_numbers import scramble
-from spanboost.models.files import to_bytes
+from spanboost.models.files import from_bytes, to_bytes
 from spanboost.models.quantiles.asked_levels import interpolate_levels, levels_to_read
 from spanboost.models.quantiles.cells import EQUAL, FORECASTS, ROOTS, ROWS
 from spanboost.models.quantiles.curves import find_place, new_points
@@ -34,6 +35,10 @@ def stream(rows=3000, seed=0):
 
 def linear():
     return Intervals(SpanBoost(LinearSGD(), n=4, label_range="auto"))
+
+
+def copied_by_pickle(model):
+    return pickle.loads(pickle.dumps(model))
 
 
 def covered(intervals, y):
@@ -261,6 +266,19 @@ def test_a_loaded_model_goes_on_as_if_it_had_never_been_saved(base, tmp_path):
     expected, found = (one.learn_intervals(X[200:], y[200:]) for one in (model, again))
     assert expected.tobytes() == found.tobytes()
     assert to_bytes(again) == to_bytes(model)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.0, 2.0, 0.0], [0.0]])
+@pytest.mark.parametrize("copied", [lambda model: from_bytes(to_bytes(model)), copied_by_pickle])
+def test_a_model_of_at_most_one_learned_row_can_be_loaded_and_continues(weights, copied):
+    X, y = stream(200)
+    model, first = linear(), len(weights)
+    model.learn_many(X[:first], y[:first], weights)
+    again = copied(model)
+    assert to_bytes(again) == to_bytes(model)
+    expected, found = (one.learn_intervals(X[first:], y[first:], 0.5) for one in (model, again))
+    assert np.isfinite(found[10:]).all()
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_missing_values_do_not_make_a_model_ill():

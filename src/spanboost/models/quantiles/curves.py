@@ -86,12 +86,15 @@ def new_points(levels: Sequence[float]) -> CurvePoints:
 @kernel
 def fill_knots(ordered: Array, size: int, knots: Array) -> None:
     """Set the medians of equal parts of the first `size` values, ascending; 0 without values."""
+    if size == 0:
+        knots[:] = 0.0
+        return
     parts = knots.shape[0]
     for i in range(parts):
         place = max(0.0, min((i + 0.5) * size / parts - 0.5, size - 1.0))
         j = unsigned(place)
         low, high = ordered[j], ordered[unsigned(min(place + 1, size - 1.0))]
-        knots[i] = low + (place - j) * (high - low) if size > 0 else 0.0
+        knots[i] = low + (place - j) * (high - low)
 
 
 @kernel
