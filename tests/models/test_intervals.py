@@ -20,6 +20,7 @@ from spanboost.models.quantiles.forecaster import EVERY, learn_quantiles, new_fo
 from spanboost.models.quantiles.levels import LIMIT, STEP, new_levels
 from spanboost.models.quantiles.sorted_window import WINDOW, count_below, new_window, read_share
 from spanboost.sklearn import BoostingRegressor
+from spanboost.theory.coverage import coverage_bound
 
 LEVELS = (0.05, 0.5, 0.95)
 HALF = [math.log(p / (1 - p)) for p in (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995)]
@@ -97,7 +98,7 @@ def test_quantiles_stay_within_a_fixed_range_and_lose_no_label(seed, levels):
     """Without limits, the same forecaster gives the quantiles to compare with."""
     rng = np.random.default_rng(seed)
     X, levels = rng.uniform(-1, 1, (300, 2)), sorted(levels)
-    y = np.clip(0.5 + X[:, 0] / 2 + rng.normal(size=300) / 4, 0, 1)  # many are 0 or 1
+    y = np.clip(0.5 + X[:, 0] / 2 + rng.normal(size=300) / 4, 1e-9, 1 - 1e-9)  # close to the ends
     models = [Intervals(SpanBoost(LinearSGD(), n=4, label_range=(0, 1))) for _ in range(2)]
     models[1].labels.limits = -math.inf, math.inf
     for quantiles, free in (
@@ -106,13 +107,71 @@ def test_quantiles_stay_within_a_fixed_range_and_lose_no_label(seed, levels):
     ):
         assert ((quantiles >= 0) & (quantiles <= 1)).all()
         assert (quantiles == np.clip(free, 0, 1)).all()
-        inner, labels = (y > 0) & (y < 1), y[:, None]
+        labels = y[:, None]
         for clipped, before in (
             (labels <= quantiles, labels <= free),
             (labels >= quantiles, labels >= free),
         ):
-            assert (clipped >= before).all()  # no label is lost
-            assert (clipped == before)[inner].all()
+            assert (clipped == before).all()  # no label is lost
+
+
+@pytest.mark.parametrize("base", [linear, lambda: Intervals(AutoBoost(budget="fast"))])
+def test_labels_that_are_all_the_same_have_intervals_of_width_0(base):
+    X, y = stream(6000)
+    y[1000:4000] = 5.0
+    constant, learned = base(), base()
+    found = constant.learn_quantiles(X, np.full(6000, 5.0), LEVELS)
+    assert (found[100:] == 5).all()
+    assert (constant.predict_quantiles(X[:9], constant.levels) == 5).all()
+    assert (constant.sample(X[:9], n=9, seed=0) == 5).all()
+    inside = covered(learned.learn_intervals(X, y), y)
+    for first in range(4500, 6000, 500):  # after the change
+        assert 0.85 < inside[first : first + 500].mean() < 0.97
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_labels_at_an_end_of_their_range_have_quantiles_there(end):
+    X, _ = stream(1000)
+    model = Intervals(SpanBoost(LinearSGD(), n=4, label_range=(0, 1)))
+    model.learn_many(X, np.full(1000, end))
+    assert (model.predict_quantiles(X, model.levels) == end).all()
+    own = np.log(model.levels) - np.log1p(-np.array(model.levels))
+    np.testing.assert_allclose(model.forecaster.levels.h, own, atol=20 * STEP)  # they do not drift
+
+
+@pytest.mark.parametrize("zeros", [0.3, 0.5, 0.7])
+@pytest.mark.parametrize("loss", ["poisson", "tweedie:1.5"])
+def test_the_distribution_of_counts_has_their_share_of_zeros(zeros, loss):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (12_000, 2))
+    y = (rng.random(12_000) >= zeros) * (1.0 + rng.poisson(4, 12_000))
+    model = Intervals(SpanBoost(LinearSGD(), n=2, loss=loss, D=6, label_range="auto"))
+    quantiles, found = model.learn_quantiles(X[:10_000], y[:10_000], model.levels), []
+    bound = coverage_bound(10_000, STEP, LIMIT, len(model.levels))
+    assert (np.mean(y[:10_000, None] < quantiles, axis=0) <= np.array(model.levels) + bound).all()
+    assert (np.mean(y[:10_000, None] <= quantiles, axis=0) >= np.array(model.levels) - bound).all()
+    for first in range(10_000, 12_000, 100):
+        part = slice(first, first + 100)
+        found.append(model.predict_cdf(X[part], [0.0, 1e9]))
+        model.learn_many(X[part], y[part])
+    assert np.mean(found, axis=(0, 1)) == pytest.approx([zeros, 1], abs=0.1)
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 300])
+def test_labels_with_ties_give_the_same_bits_in_all_blocks_and_after_loading(blocks):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (600, 2)), rng.poisson(0.5, 600).astype(float)
+    whole, parts = (
+        Intervals(SpanBoost(LinearSGD(), n=2, loss="poisson", D=6, label_range="auto"))
+        for _ in range(2)
+    )
+    expected, found = whole.learn_intervals(X, y), []
+    for first in range(0, 600, blocks):
+        part = slice(first, first + blocks)
+        found.append(parts.learn_intervals(X[part], y[part]))
+        parts = from_bytes(to_bytes(parts)) if first % 100 == 0 else parts
+    assert np.concatenate(found).tobytes() == expected.tobytes()
+    assert to_bytes(parts) == to_bytes(whole)
 
 
 def test_samples_and_bounds_stay_within_a_fixed_range():
@@ -391,21 +450,30 @@ def test_some_levels_are_enough_to_interpolate(own, asked):
     assert found.tobytes() == interpolate_levels(values, own, asked).tobytes()
 
 
-@pytest.mark.parametrize("kind", ["smooth", "tied", "wild"])
-def test_levels_below_a_label_are_those_whose_quantiles_are_below(kind):
+@pytest.mark.parametrize("kind", ["smooth", "tied", "wild", "exact", "clipped"])
+def test_levels_move_by_the_place_of_the_label_among_their_quantiles(kind):
     rng = np.random.default_rng(0)
     state, every = new_forecaster(np.array(EACH)), np.arange(len(EACH))
+    limits = np.array([-1.0, 1.0] if kind == "clipped" else [-math.inf, math.inf])
+    own, ties = np.log(EACH) - np.log1p(-np.array(EACH)), 0
     for _ in range(300):
         forecast, root = rng.normal(size=(2, 1))
         label = {
             "smooth": rng.normal(size=1),
             "tied": rng.integers(-1, 2, 1) + forecast,
             "wild": rng.standard_cauchy(1) ** 3,
+            "exact": forecast + (rng.random(1) < 0.2),
+            "clipped": np.clip(rng.normal(size=1) * 2, -1, 1),
         }[kind]
         before, out = state.levels.h.copy(), np.empty((1, len(EACH)))
-        learn_quantiles(state, forecast, np.abs(root), label, np.ones(1), every, out)
-        moved = before + STEP * (np.array(EACH) - (label <= out[0]))
+        learn_quantiles(state, forecast, np.abs(root), label, np.ones(1), limits, every, out)
+        out = np.clip(out[0], *limits)
+        moves = STEP * (np.array(EACH) - (label < out))
+        back = np.clip(own - before, STEP * (np.array(EACH) - 1), STEP * np.array(EACH))
+        moved = before + np.where(label == out, back, moves)
         np.testing.assert_allclose(state.levels.h, moved, atol=1e-12)
+        ties += (label == out).sum()
+    assert (ties > 100) == (kind in ("exact", "clipped"))
 
 
 def test_levels_out_of_order_are_pooled_as_in_isotonic_regression():
@@ -427,7 +495,8 @@ def test_compiled_code_plain_code_and_a_plain_oracle_agree():
     outs = []
     for compiled in (True, False):
         state, out = new_forecaster(np.array(LEVELS)), np.empty((rows, 3))
-        arguments = state, forecasts, roots, labels, weights, np.arange(3), out
+        limits = np.array([-math.inf, math.inf])
+        arguments = state, forecasts, roots, labels, weights, limits, np.arange(3), out
         if compiled:
             from spanboost.compiling.kernels import Caller
 

@@ -239,21 +239,24 @@ class Intervals(HeldOutCalibrated):
     def held_out_errors(
         self, X: Any, y: Array, weights: Array, forecasts: Array | None = None, by: Any = None
     ) -> Array:
-        """Return the residuals of rows of positive weight, and the forecasts of their sizes.
+        """Return the residuals of rows of positive weight, the forecasts of their sizes, and sides.
 
+        The side is that of `side_of`: whether the label is at an end of the label range.
         The average forecast of sizes differs between models. That of `by` becomes that of this one.
         """
         other = self if by is None else by
         forecasts = other.model.predict_many(X) if forecasts is None else forecasts
         own, roots = self.scale.predict_many(X), other.scale.predict_many(X)
         level = own.sum() / roots.sum() if own.sum() > 0 < roots.sum() else 1.0
-        return np.column_stack([y - forecasts, level * roots])[weights > 0]
+        low, high = self._limits()
+        sides = (y >= high) * 1.0 - (y <= low)
+        return np.column_stack([y - forecasts, level * roots, sides])[weights > 0]
 
     def calibrate(self, errors: Array) -> None:
         """Start the quantiles again with these residuals; the scale, their unit, stays."""
-        each = _plain(errors[:, 0]), _plain(errors[:, 1])
-        restart_forecaster(self.forecaster, *each)
-        self._call(add_residuals, self.forecaster, *each)
+        residuals, roots, sides = map(_plain, errors.T)
+        restart_forecaster(self.forecaster, residuals, roots)
+        self._call(add_residuals, self.forecaster, residuals, roots, sides)
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster"), the parameters of the model and the levels, as JSON."""
@@ -313,6 +316,7 @@ class Intervals(HeldOutCalibrated):
         if self.label_health.learned == 0 and weights.any():
             weights[(weights > 0).argmax()] = 0.0  # a prediction without a label has no residual
         out = np.empty((len(weights), len(read)))
+        limits = np.array(self._limits())
         encoded = cache(lambda: self.scale.encoder.encode(block.X, learn=True))
 
         def follow(first: int, forecasts: Array) -> None:
@@ -322,8 +326,8 @@ class Intervals(HeldOutCalibrated):
             whole = len(kept) == len(weights)
             X = block.X if whole else slice_rows(encoded(), first, part.stop)
             roots = self.scale.learn_checked(self.scale.check(X, sizes, kept))
-            each = (_plain(forecasts), _plain(roots), labels, kept, read, out[part])
-            self._call(learn_quantiles, self.forecaster, *each)
+            rows = _plain(forecasts), _plain(roots), labels, kept
+            self._call(learn_quantiles, self.forecaster, *rows, limits, read, out[part])
 
         with warnings.catch_warnings():  # `check` of the model has warned about wild labels
             warnings.simplefilter("ignore", LabelWarning)
@@ -336,11 +340,13 @@ class Intervals(HeldOutCalibrated):
         All labels are within a fixed range, and those of a log link are not negative. An interval
         that is clipped to such limits covers every label that it covered before.
         """
-        low, high = self.labels.limits
-        if has_log_link(self.model.loss_):
-            low = max(low, 0.0)
         own = self.forecaster.levels.level[read].tolist()
-        return np.clip(interpolate_levels(quantiles, own, levels), low, high)
+        return np.clip(interpolate_levels(quantiles, own, levels), *self._limits())
+
+    def _limits(self) -> tuple[float, float]:
+        """Return the smallest and the largest possible label."""
+        low, high = self.labels.limits
+        return max(low, 0.0) if has_log_link(self.model.loss_) else low, high
 
 
 def new_scale_model(model: Model) -> Booster:

@@ -1,4 +1,9 @@
-"""Quantiles around forecasts: forecast + scale * quantile of the residuals of similar rows."""
+"""Quantiles around forecasts: forecast + scale * quantile of the residuals of similar rows.
+
+Many labels may be at an end of their range, such as counts of 0. Quantiles beyond the end are
+clipped to it. So that those of similar rows are, too, the residual of such a label counts as one
+scale larger.
+"""
 
 from typing import NamedTuple
 
@@ -18,6 +23,7 @@ from spanboost.models.quantiles.sorted_window import (
     new_window,
 )
 
+AT_END = 1.0  # scales that a label at an end of its range counts as further away
 EVERY = 4  # windows that are full take one row in this many, which saves time
 
 
@@ -82,7 +88,13 @@ class QuantileForecaster(NamedTuple):
                 self.scales.learn_scales(size, roots[t])
 
     def learn_rows(
-        self, forecasts: Array, labels: Array, weights: Array, wanted: Array, out: Array
+        self,
+        forecasts: Array,
+        labels: Array,
+        weights: Array,
+        limits: Array,
+        wanted: Array,
+        out: Array,
     ) -> None:
         """Set out[t, j] to the quantile of row t and level wanted[j], and learn t afterwards."""
         for t in range(forecasts.shape[0]):
@@ -90,10 +102,11 @@ class QuantileForecaster(NamedTuple):
             self.cells.mix_curves(t, self.scratch.common, self.scratch.curve)
             self.read_levels(wanted, forecast, scale, out[t])
             if weights[t] > 0:
-                self.levels.move_levels(self.levels_below(labels[t], forecast, scale))
+                self.compare_label(labels[t], forecast, scale, limits)
                 if self.scratch.fresh[t]:
                     self.forget_residuals()
-                self.add_residual(t, (labels[t] - forecast) / self.scratch.unit[t])
+                residual = (labels[t] - forecast) / self.scratch.unit[t]
+                self.add_residual(t, residual + AT_END * side_of(labels[t], limits))
 
     def read_levels(self, wanted: Array, forecast: float, scale: float, out: Array) -> None:
         """Set out[j] to the quantile of level wanted[j] of the row whose curves were mixed last."""
@@ -113,18 +126,25 @@ class QuantileForecaster(NamedTuple):
             return np.inf if odds > 0 else -np.inf
         return forecast + scale * self.scratch.points.read_curve(self.scratch.curve, k, odds)
 
-    def levels_below(self, label: float, forecast: float, scale: float) -> int:
-        """Return the number of levels whose quantiles are below the label.
+    def read_within(self, k: int, forecast: float, scale: float, limits: Array) -> float:
+        """Return the quantile of level k as users see it, clipped to the limits of labels."""
+        return min(max(self.read_level(k, forecast, scale), limits[0]), limits[1])
+
+    def compare_label(self, label: float, forecast: float, scale: float, limits: Array) -> None:
+        """Move the levels after the label of the row whose curves were mixed last.
 
         Quantiles never cross, so only those near the place of the label on the curve are read.
         """
         odds = self.scratch.points.find_odds(self.scratch.curve, (label - forecast) / scale)
-        k, number = self.levels.levels_before(odds), self.levels.h.shape[0]
-        while k < number and self.read_level(k, forecast, scale) < label:
-            k += 1
-        while k > 0 and self.read_level(k - 1, forecast, scale) >= label:
-            k -= 1
-        return k
+        below, number = self.levels.levels_before(odds), self.levels.h.shape[0]
+        while below < number and self.read_within(below, forecast, scale, limits) < label:
+            below += 1
+        while below > 0 and self.read_within(below - 1, forecast, scale, limits) >= label:
+            below -= 1
+        up_to = below
+        while up_to < number and self.read_within(up_to, forecast, scale, limits) == label:
+            up_to += 1
+        self.levels.move_levels(below, up_to)
 
     def add_residual(self, t: int, residual: float) -> None:
         """Add the residual of row t, in units of its scale, if this is due or there is room."""
@@ -149,6 +169,14 @@ class QuantileForecaster(NamedTuple):
         """Set all curves, which files do not contain."""
         self.fill_common()
         self.cells.fill_cells(self.scratch.points)
+
+
+@kernel
+def side_of(label: float, limits: Array) -> float:
+    """Return 1 for a label at the upper end of its range, -1 at the lower end, and 0 in between."""
+    if label >= limits[1]:
+        return 1.0
+    return -1.0 if label <= limits[0] else 0.0
 
 
 def new_forecaster(levels: Array) -> QuantileForecaster:
@@ -184,10 +212,13 @@ def learn_quantiles(
     roots: Array,
     labels: Array,
     weights: Array,
+    limits: Array,
     wanted: Array,
     out: Array,
 ) -> None:
     """Predict as `predict_quantiles` does, and learn each row after its prediction.
+
+    limits: [2] the smallest and the largest possible label, to which users clip the quantiles.
 
     Neither ranks nor scales depend on the quantiles. So they are computed first, for a chunk of
     rows: short loops take less time than a long one.
@@ -196,7 +227,7 @@ def learn_quantiles(
         part = slice(first, min(first + CHUNK, out.shape[0]))
         state.rank_rows(forecasts[part], roots[part], weights[part])
         state.scale_rows(forecasts[part], roots[part], labels[part], weights[part])
-        state.learn_rows(forecasts[part], labels[part], weights[part], wanted, out[part])
+        state.learn_rows(forecasts[part], labels[part], weights[part], limits, wanted, out[part])
 
 
 def restart_forecaster(state: QuantileForecaster, residuals: Array, roots: Array) -> None:
@@ -209,11 +240,14 @@ def restart_forecaster(state: QuantileForecaster, residuals: Array, roots: Array
     set_medians(state.scales, np.abs(residuals), roots)
 
 
-def add_residuals(state: QuantileForecaster, residuals: Array, roots: Array) -> None:
+def add_residuals(state: QuantileForecaster, residuals: Array, roots: Array, sides: Array) -> None:
     """Add the residuals of some rows to those of all; the scales, levels and cells stay the same.
 
     Without residuals in cells, the quantiles are those of split conformal prediction.
+
+    sides: what `side_of` returns for the labels.
     """
     for t in range(residuals.shape[0]):
-        state.residuals.add_value(residuals[t] / state.scales.mix_scales(roots[t]))
+        residual = residuals[t] / state.scales.mix_scales(roots[t])
+        state.residuals.add_value(residual + AT_END * sides[t])
     state.fill_common()

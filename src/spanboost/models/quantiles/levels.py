@@ -3,10 +3,11 @@
 This is adaptive conformal inference (I. Gibbs, E. Candes, *Adaptive Conformal Inference Under
 Distribution Shift*, NeurIPS 2021) for several levels at once. Each level has a number h, the
 log-odds at which a quantile is read from the residuals. After each label, h moves up if the label
-was above the quantile, and down if it was not, such that the moves cancel if the share of labels
-below is right. Numbers that are out of order are averaged before they are used (isotonic
-regression), so quantiles never cross. theory/coverage.py has the bound, which holds on every
-interval of the stream.
+was above the quantile, and down if it was below, such that the moves cancel if the share of labels
+below is right. If they are equal, h moves towards the log-odds of its level: labels that are often
+the same say nothing about the levels on their quantile. Numbers that are out of order are averaged
+before they are used (isotonic regression), so quantiles never cross. theory/coverage.py has the
+bound, which holds on every interval of the stream.
 """
 
 import math
@@ -57,13 +58,23 @@ class CalibratedLevels(NamedTuple):
             before += self.used[k] < odds
         return before
 
-    def move_levels(self, above: int) -> None:
-        """Move the log-odds after a label that was above the quantiles of the first levels.
+    def move_levels(self, below: int, up_to: int) -> None:
+        """Move the log-odds after a label.
 
-        above: number of levels whose quantiles were below the label.
+        A level whose quantile is equal to the label moves towards its own log-odds, by at most as
+        much as a label beyond the quantile would move it there.
+
+        below: number of levels whose quantiles were below the label.
+        up_to: number of levels whose quantiles were below the label or equal to it.
         """
-        for k in range(self.h.shape[0]):
-            self.h[k] += STEP * (self.level[k] - (k >= above))
+        for k in range(below):
+            self.h[k] += STEP * self.level[k]
+        for k in range(below, up_to):
+            own = math.log(self.level[k] / (1 - self.level[k]))
+            most, least = STEP * self.level[k], STEP * (self.level[k] - 1)
+            self.h[k] += max(min(own - self.h[k], most), least)
+        for k in range(up_to, self.h.shape[0]):
+            self.h[k] += STEP * (self.level[k] - 1)
         self.put_in_order()
 
     def put_in_order(self) -> None:

@@ -31,6 +31,15 @@ def count_below(ordered: Array, size: int, value: float) -> int:
 
 
 @kernel
+def count_up_to(ordered: Array, size: int, value: float) -> int:
+    """Return how many of the first `size` values, which are in order, are at most a value."""
+    number = count_below(ordered, size, value)
+    while number < size and ordered[number] == value:
+        number += 1
+    return number
+
+
+@kernel
 def insert_value(ring: Array, ordered: Array, counts: Array, value: float, target: int) -> None:
     """Add a value to a window; the oldest one leaves a full window.
 

@@ -10,6 +10,7 @@ from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
 from spanboost.models.quantiles.sorted_window import (
     SortedWindow,
     count_below,
+    count_up_to,
     is_sound,
     new_window,
     read_share,
@@ -70,5 +71,7 @@ def learn_thresholds(state: ScoreThresholds, scores: Array, weights: Array, out:
     for t in range(out.shape[0]):
         state.read_thresholds(out[t])
         if weights[t] > 0:
-            state.levels.move_levels(count_below(out[t], out.shape[1], scores[t]))
+            below = count_below(out[t], out.shape[1], scores[t])
+            up_to = count_up_to(out[t], out.shape[1], scores[t])
+            state.levels.move_levels(below, up_to)
             state.scores.add_value(scores[t])
