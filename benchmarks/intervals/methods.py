@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.accuracy.datasets import Data
 from spanboost import AutoBoost, Intervals
-from spanboost.models.intervals import interval_levels
+from spanboost.models.quantiles.asked_levels import interval_levels
 
 COVERAGES = (0.8, 0.9, 0.95)
 WINDOW = 1000  # residuals that River's wrapper keeps

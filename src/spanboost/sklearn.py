@@ -16,10 +16,11 @@ from spanboost.models.class_labels import ClassLabels
 from spanboost.models.class_weights import refuse_unknown_classes, whole_weights
 from spanboost.models.estimator_files import EstimatorParts
 from spanboost.models.estimators import constructor, sklearn_regression_loss
-from spanboost.models.intervals import Intervals, interval_levels
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.predictions import probabilities
+from spanboost.models.quantiles.asked_levels import interval_levels
 from spanboost.models.sets import PredictionSets, with_classes
 from spanboost.rows.user_types import RowsLike
 
@@ -149,9 +150,9 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         coverage : share of the labels that the intervals cover, or a list of such shares.
         """
         shares = np.atleast_1d(coverage).tolist()
-        levels = [level for one in shares for level in interval_levels(one)]
-        rows = self._read(X)
-        predictions, ends = self._with_intervals().predict_both(rows, levels)
+        rows, model = self._read(X), self._with_intervals()
+        levels = [level for one in shares for level in interval_levels(one, model.levels)]
+        predictions, ends = model.predict_both(rows, levels)
         return predictions, ends.reshape(len(ends), len(shares), 2).transpose(0, 2, 1)
 
     @unless(_no_intervals)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from streams import put
 
-from spanboost import Intervals, LinearSGD, SpanBoost, load
+from spanboost import Intervals, LinearSGD, QuantileMetrics, SpanBoost, load, save
 
 ROWS = 2500
 WORDS = ("--learner", "linear", "-n", "2")
@@ -87,6 +87,22 @@ def test_a_trained_model_is_tested_without_learning(shell, data, stream, tmp_pat
     assert model.read_bytes() == before
 
 
+def test_a_model_with_levels_of_its_own_is_tested(shell, data, stream, tmp_path):
+    path, (x, y) = tmp_path / "model.sb", stream
+    shell("train", data, "-o", path, *WORDS, "--intervals", "--quiet")
+    trained = load(path)
+    model = Intervals(trained.model, levels=[0.1, 0.5, 0.9])
+    model.schema = trained.schema
+    model.learn_many(x[:, None], y)
+    save(model, path)
+    options = ("-i", path, "-t", "--json", "--quiet")
+    found = json.loads(shell("evaluate", data, *options, "--interval", "0.8").out)["intervals"]
+    metrics = QuantileMetrics([0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9])
+    metrics.add(y, model.predict_quantiles(x[:, None], metrics.levels))
+    assert found["crps"]["whole"] == pytest.approx(metrics.results()["crps"])
+    assert "at most 0.8," in shell("evaluate", data, *options, "--interval", "0.9", status=2).err
+
+
 def test_a_model_without_intervals_is_refused(shell, data, tmp_path):
     model = tmp_path / "model.sb"
     shell("train", data, "-o", model, *WORDS, "--quiet")
@@ -103,6 +119,10 @@ def test_a_model_without_intervals_is_refused(shell, data, tmp_path):
         (
             ("--interval", "0.9", "--loss", "logistic"),
             "--interval requires numeric labels; --loss logistic has classes",
+        ),
+        (
+            ("--interval", "0.9", "--interval", "0.995"),
+            "--interval must be at most 0.99, the most that is calibrated (got 0.995)",
         ),
     ],
 )

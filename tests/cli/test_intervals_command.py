@@ -107,6 +107,34 @@ def test_a_coverage_outside_0_and_1_is_refused(shell, data, tmp_path, coverage):
     assert "expected a number between 0 and 1" in result.err
 
 
+@pytest.mark.parametrize(
+    ("option", "limits"),
+    [
+        ("--interval", "at most 0.99, the most that is calibrated"),
+        ("--upper", "between 0.005 and 0.995, which are calibrated"),
+        ("--lower", "between 0.005 and 0.995, which are calibrated"),
+        ("--set", "at most 0.995, the most that is calibrated"),
+    ],
+)
+def test_a_coverage_beyond_the_calibrated_ones_is_refused(
+    shell, data, flowers, tmp_path, option, limits
+):
+    model, sets = tmp_path / "model.sb", option == "--set"
+    kind = ("--sets", "--loss", "softmax") if sets else ("--intervals",)
+    train(shell, flowers if sets else data, model, *kind)
+    result = shell("predict", flowers if sets else data, "-m", model, option, "0.9999", status=2)
+    assert f"{option} must be {limits} (got 0.9999)" in result.err
+    assert result.out == ""
+
+
+def test_a_model_of_one_row_predicts(shell, data, tmp_path):
+    model, one = tmp_path / "model.sb", put(tmp_path, "one.csv", b"x,label\n1,2\n")
+    train(shell, one, model, "--intervals")
+    head, row = shell("predict", one, "-m", model, "--interval", "0.9").out.splitlines()
+    assert head == "prediction,low,high"
+    assert row.endswith("-inf,inf")
+
+
 @pytest.fixture
 def flowers(tmp_path):
     rng = np.random.default_rng(0)

@@ -173,6 +173,14 @@ def test_what_does_not_fit_is_refused():
         sklearn.BoostingRegressor("linear", intervals=0.9).fit(X, y)
     with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
         regressor().fit(X, y).predict_interval(X, coverage=[0.9, 90])
+    fitted = regressor().fit(X, y)
+    for call in (
+        lambda: fitted.predict_interval(X, coverage=[0.9, 0.9999]),
+        lambda: fitted.predict_bound(X, coverage=0.9999),
+        lambda: fitted.predict_quantiles(X, 0.9999),
+    ):
+        with pytest.raises(ValueError, match=r"must be .* 0.99.* \(got 0.9999\)"):
+            call()
 
 
 def river_rows(rows=ROWS):
@@ -211,6 +219,19 @@ def test_river_models_with_intervals_can_be_saved_cloned_and_put_in_pipelines(tm
 def test_a_river_model_without_intervals_says_what_to_do():
     with pytest.raises(ValueError, match=r"need BoostingRegressor\(intervals=True\)"):
         river.BoostingRegressor("linear").predict_one({"a": 1}, with_interval=True)
+
+
+def test_a_coverage_of_river_beyond_the_calibrated_ones_is_refused():
+    model = river.BoostingRegressor("linear", intervals=True)
+    model.learn_one({"a": 1.0}, 2.0)
+    with pytest.raises(ValueError, match=r"coverage must be at most 0.99, .*\(got 0.9999\)"):
+        model.predict_one({"a": 1.0}, with_interval=True, coverage=0.9999)
+    with pytest.raises(ValueError, match=r"between 0.005 and 0.995, .*\(got 0.9999\)"):
+        model.predict_bound_one({"a": 1.0}, coverage=0.9999)
+    classifier = river.BoostingClassifier("linear", sets=True)
+    classifier.learn_one({"a": 1.0}, "rose")
+    with pytest.raises(ValueError, match=r"coverage must be at most 0.995, .*\(got 0.9999\)"):
+        classifier.predict_set_one({"a": 1.0}, coverage=0.9999)
 
 
 def labels_of(X, y):

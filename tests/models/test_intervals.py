@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
 from spanboost.compiling.kernels import plain
 from spanboost.compiling.random_numbers import scramble
+from spanboost.errors import ParameterError
 from spanboost.models.files import from_bytes, to_bytes
 from spanboost.models.quantiles.asked_levels import interpolate_levels, levels_to_read
 from spanboost.models.quantiles.cells import EQUAL, FORECASTS, ROOTS, ROWS
@@ -69,7 +70,7 @@ def test_intervals_follow_a_variance_that_jumps():
     assert abs(inside[3500:].mean() - 0.9) < 0.03
 
 
-@given(st.integers(0, 2**32), st.lists(st.floats(1e-6, 1 - 1e-6), min_size=2, max_size=6))
+@given(st.integers(0, 2**32), st.lists(st.floats(0.005, 0.995), min_size=2, max_size=6))
 @settings(max_examples=20, deadline=None)
 def test_quantiles_never_cross(seed, levels):
     rng = np.random.default_rng(seed)
@@ -92,7 +93,7 @@ def test_intervals_are_infinite_until_there_are_enough_labels(coverage, residual
     assert np.isfinite(intervals[rows:]).all()
 
 
-@given(st.integers(0, 2**32), st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5))
+@given(st.integers(0, 2**32), st.lists(st.floats(0.005, 0.995), min_size=1, max_size=5))
 @settings(max_examples=20, deadline=None)
 def test_quantiles_stay_within_a_fixed_range_and_lose_no_label(seed, levels):
     """Without limits, the same forecaster gives the quantiles to compare with."""
@@ -382,9 +383,64 @@ def test_levels_in_between_are_interpolated():
     model.learn_many(X, y)
     low, between, high = model.predict_quantiles(X, [0.05, 0.07, 0.1]).T
     assert ((low < between) & (between < high)).all()
-    ends = model.predict_quantiles(X, [0.001, 0.005, 0.995, 0.999]).T
-    assert (ends[0] == ends[1]).all()
-    assert (ends[2] == ends[3]).all()
+    for side, levels in (("lower", [0.02, 0.01]), ("upper", [0.98, 0.99])):
+        bounds = [model.predict_bound(X, coverage, side) for coverage in (0.98, 0.99)]
+        assert (model.predict_quantiles(X, levels) == np.array(bounds).T).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, X, y: m.predict_interval(X, 0.9999), r"coverage must be at most 0.99, .*0.9999"),
+        (lambda m, X, y: m.predict_interval_one(X[0], 1 - 1e-13), "coverage must be at most 0.99,"),
+        (lambda m, X, y: m.learn_intervals(X, y, 0.995), "coverage must be at most 0.99,"),
+        (lambda m, X, y: m.predict_bound(X, 0.999), "coverage must be between 0.005 and 0.995"),
+        (lambda m, X, y: m.predict_bound(X, 0.996, "lower"), "between 0.005 and 0.995"),
+        (lambda m, X, y: m.predict_bound(X, 0.001), "coverage must be between 0.005 and 0.995"),
+        (lambda m, X, y: m.predict_quantiles(X, 0.999), "levels must be between 0.005 and 0.995"),
+        (lambda m, X, y: m.predict_quantiles(X, [0.5, 0.001]), r"levels must be .*\(got 0.001\)"),
+        (lambda m, X, y: m.learn_quantiles(X, y, [0.001]), "levels must be between"),
+        (lambda m, X, y: m.learn_both(X, y, [0.9999]), "levels must be between"),
+    ],
+)
+def test_levels_beyond_the_calibrated_ones_are_refused(call, message):
+    X, y = stream(30)
+    model = linear()
+    with pytest.raises(ParameterError, match=message) as caught:
+        call(model, X, y)
+    assert str(caught.value).endswith("; Intervals(levels=...) in Python calibrates more")
+    assert not model.started
+
+
+def test_the_outermost_calibrated_coverages_are_allowed():
+    X, y = stream(300)
+    model = linear()
+    assert model.learn_intervals(X, y, 0.99).shape == (300, 2)
+    assert model.predict_interval(X, 0.99).shape == (300, 2)
+    assert (model.predict_bound(X, 0.995) == model.predict_quantiles(X, 0.995)[:, 0]).all()
+    for level in (0.1, 0.3, 1 / 3, 0.123456):
+        own = Intervals(linear().model, levels=[level, 1 - level])
+        assert own.predict_interval(X, 1 - 2 * level).shape == (300, 2)
+        assert own.predict_bound(X, 1 - level, "lower").shape == (300,)
+        assert own.predict_bound(X, level, "upper").shape == (300,)
+
+
+def test_an_interval_needs_calibrated_levels_on_both_sides_of_the_median():
+    X, _ = stream(30)
+    for levels in ([0.5], [0.6, 0.9], [0.1, 0.2]):
+        model = Intervals(linear().model, levels=levels)
+        with pytest.raises(ParameterError, match=r"coverage cannot be calibrated .*\(got 0.9\)"):
+            model.predict_interval(X)
+
+
+def test_files_with_extreme_levels_of_earlier_versions_load():
+    X, y = stream(300)
+    model = linear()
+    model.forecaster = new_forecaster(np.array([0.0005, 0.5, 0.9]))
+    model.learn_many(X, y)
+    again = from_bytes(to_bytes(model))
+    assert again.levels == (0.0005, 0.5, 0.9)
+    assert to_bytes(again) == to_bytes(model)
 
 
 @pytest.mark.parametrize(
@@ -396,6 +452,8 @@ def test_levels_in_between_are_interpolated():
         ({"levels": [0.5, 0.4]}, "increasing"),
         ({"levels": []}, "not empty"),
         ({"levels": [0.0, 0.5]}, "between 0 and 1"),
+        ({"levels": [0.0005, 0.5]}, r"between 1/1001 and 1000/1001 \(got 0.0005\).* no finite"),
+        ({"levels": [0.5, 0.9995]}, r"between 1/1001 and 1000/1001 \(got 0.9995\).* no finite"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -114,6 +114,24 @@ def quantile(past, level, odds):
     return np.interp(place, np.arange(n), past)
 
 
+def test_a_coverage_beyond_the_calibrated_ones_is_refused():
+    X, y = stream(30)
+    model = linear()
+    for call in (lambda: model.predict_set(X, 0.999), lambda: model.learn_sets(X, y, 0.999)):
+        with pytest.raises(ValueError, match=r"coverage must be at most 0.995, .*\(got 0.999\)"):
+            call()
+    assert not model.started
+    assert model.learn_sets(X, y, 0.3).shape[0] == 30  # the sets of 0.5 contain more
+
+
+def test_scores_that_are_all_the_same_leave_the_levels_as_they_are():
+    levels = np.array([0.5, 0.9, 0.99])
+    state, out = new_thresholds(levels), np.empty((500, 3))
+    learn_thresholds(state, np.zeros(500), np.ones(500), out)
+    assert (out[100:] == 0).all()
+    np.testing.assert_allclose(state.levels.h, np.log(levels / (1 - levels)), atol=STEP)
+
+
 def test_the_sets_of_a_new_model_contain_every_class():
     X, y = stream(60)
     for coverage, enough in ((0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)):
@@ -193,7 +211,7 @@ def test_larger_coverages_have_larger_sets():
     X, y = stream(1000)
     model = linear()
     model.learn_many(X, y)
-    shares = [0.5, 0.75, 0.9, 0.93, 0.999]
+    shares = [0.5, 0.75, 0.9, 0.93, 0.995]
     sets = [model.predict_set(X, one) for one in shares]
     for small, large in pairwise(sets):
         assert (small <= large).all()

@@ -88,6 +88,21 @@ def test_a_coverage_outside_0_and_1_is_refused(client, name, value):
     assert found.json()["error"] == why
 
 
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("interval", "at most 0.99, the most that is calibrated"),
+        ("lower", "between 0.005 and 0.995, which are calibrated"),
+        ("upper", "between 0.005 and 0.995, which are calibrated"),
+    ],
+)
+def test_a_coverage_beyond_the_calibrated_ones_is_refused(client, name, limits):
+    found = client.post("/predict", params={name: 0.9999}, json={"size": 0.5})
+    assert found.status_code == 422
+    why = f"the query parameter '{name}' must be {limits} (got 0.9999); "
+    assert found.json()["error"].startswith(why)
+
+
 def test_labels_of_predicted_rows_calibrate(client):
     inside, rows = 0, some_rows(600)
     for row in rows:

@@ -23,7 +23,7 @@ from spanboost.analysis.figures import (
 from spanboost.analysis.metrics.of_intervals import interval_array, label_array
 from spanboost.analysis.metrics.tape import window_ends
 from spanboost.compiling.arrays import Array
-from spanboost.models.intervals import interval_levels
+from spanboost.models.quantiles.asked_levels import interval_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,6 +2,7 @@
 
 import os
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
 
 from spanboost.analysis.comparison import same_loss
 from spanboost.cli.arguments import parse_parameter
@@ -22,6 +23,7 @@ from spanboost.errors import UsageError, did_you_mean
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, LEARNERS, ModelSpec, single_booster_parameters
+from spanboost.models.quantiles.asked_levels import interval_levels
 from spanboost.models.spec import BOOSTERS, BUDGETS
 
 # options that an entry of --compare can set; the others are the same for all models
@@ -67,7 +69,16 @@ def _with_wrappers(args: Namespace, models: dict[str, Model]) -> dict[str, Model
                 f"--interval: {path} has no intervals; train it with `train --intervals`"
             )
         models[name] = with_intervals(model, "--interval")
+    with usage_errors({"coverage": "--interval"}):
+        for coverage in args.interval:
+            for levels in calibrated_levels(models):
+                interval_levels(coverage, levels)
     return models
+
+
+def calibrated_levels(models: Mapping[str, Model]) -> list[Sequence[float]]:
+    """Return the levels that each model with intervals calibrates."""
+    return [model.levels for model in models.values() if isinstance(model, Intervals)]
 
 
 def _specs(args: Namespace, spec: ModelSpec) -> dict[str, ModelSpec]:

@@ -2,7 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -144,10 +144,10 @@ def with_sets(model: Model) -> PredictionSets:
 
 
 @contextmanager
-def usage_errors() -> Iterator[None]:
+def usage_errors(names: Mapping[str, str] | None = None) -> Iterator[None]:
     """Raise errors about parameters as usage errors, with the names of options."""
     try:
-        with parameter_names(_OPTION_NAMES):
+        with parameter_names(names or _OPTION_NAMES):
             yield
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -31,11 +31,13 @@ from spanboost.models.followed_steps import learn_followed
 from spanboost.models.members import BOOSTERS
 from spanboost.models.model import Model
 from spanboost.models.quantiles.asked_levels import (
-    check_coverage,
+    bound_level,
+    calibrated_levels,
     check_increasing,
+    check_not_extreme,
     interpolate_levels,
+    interval_levels,
     levels_to_read,
-    parse_levels,
 )
 from spanboost.models.quantiles.curves import LEVELS
 from spanboost.models.quantiles.distribution import distribution_function, draw_samples
@@ -46,6 +48,7 @@ from spanboost.models.quantiles.forecaster import (
     predict_quantiles,
     restart_forecaster,
 )
+from spanboost.models.quantiles.sorted_window import WINDOW
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import (
     HeldOutCalibrated,
@@ -61,17 +64,9 @@ BASES: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
 }
-SIDES = ("lower", "upper")  # of one-sided intervals
 _STATE = "quantiles"  # prefix of the forecaster's arrays in a file
 _ADDED = {"rows": 1, "scales.runs": 2}  # counts of the forecaster, and how many there are
 _PARTS = ("model", "scale")  # prefixes of the arrays of both models
-
-
-class End(NamedTuple):
-    """An end of an interval: the name of its column, and its level."""
-
-    name: str
-    level: float
 
 
 class IntervalBlock(NamedTuple):
@@ -87,8 +82,8 @@ class Intervals(HeldOutCalibrated):
     """A model whose predictions have intervals and quantiles.
 
     model: the model that predicts (default: AutoBoost()). It must predict numbers, one per row.
-    levels: the levels whose coverage is calibrated, in increasing order. Other levels are
-        interpolated.
+    levels: the levels whose coverage is calibrated, in increasing order, from 0.001 to 0.999.
+        Levels in between are interpolated; levels beyond them are refused.
 
     `learn_many`, `predict_many` and the rest work as those of the model itself.
 
@@ -114,6 +109,7 @@ class Intervals(HeldOutCalibrated):
                 "model", f"must predict one number per row (its loss is {self.model.loss_!r})"
             )
         check_increasing(levels, "levels")
+        check_not_extreme(levels, WINDOW)
         self._set_scale(new_scale_model(self.model))
         self.forecaster = new_forecaster(np.array(levels, np.float64))
         self._call = Caller()
@@ -147,7 +143,7 @@ class Intervals(HeldOutCalibrated):
 
     def predict_both(self, X: RowsLike, levels: Sequence[float] | float) -> tuple[Array, Array]:
         """Return the predictions and the quantiles for a block of rows; learn nothing."""
-        levels = parse_levels(levels, "levels")
+        levels = calibrated_levels(levels, self.levels)
         forecasts, roots = self.model.predict_many(X), self.scale.predict_many(X)
         read = levels_to_read(self.levels, levels)
         out = np.empty((len(forecasts), len(read)))
@@ -159,7 +155,7 @@ class Intervals(HeldOutCalibrated):
 
         Equal shares of the labels are below and above.
         """
-        return self.predict_quantiles(X, interval_levels(coverage))
+        return self.predict_quantiles(X, interval_levels(coverage, self.levels))
 
     def predict_interval_one(self, x: RowLike, coverage: float = 0.9) -> tuple[float, float]:
         """Return both ends of the interval of one row."""
@@ -172,7 +168,7 @@ class Intervals(HeldOutCalibrated):
         coverage: share of the labels at or below the bound (side="upper") or at or above it
             (side="lower").
         """
-        return self.predict_quantiles(X, [bound_level(coverage, side)])[:, 0]
+        return self.predict_quantiles(X, [bound_level(coverage, side, self.levels)])[:, 0]
 
     def predict_cdf(self, X: RowsLike, values: Sequence[float]) -> Array:
         """Return the probability that the label is at most each value, [rows, value].
@@ -214,7 +210,7 @@ class Intervals(HeldOutCalibrated):
         weights: ArrayLike | None = None,
     ) -> tuple[Array, Array]:
         """Learn a block; return predictions and quantiles, each made before its label."""
-        levels = parse_levels(levels, "levels")
+        levels = calibrated_levels(levels, self.levels)
         read = levels_to_read(self.levels, levels)
         forecasts, quantiles = self._learn(self.check(X, y, weights), read)
         return forecasts, self._of_levels(quantiles, read, levels)
@@ -223,7 +219,7 @@ class Intervals(HeldOutCalibrated):
         self, X: RowsLike, y: ArrayLike, coverage: float = 0.9, weights: ArrayLike | None = None
     ) -> Array:
         """Learn a block as `learn_many` does; return intervals, each made before its label."""
-        return self.learn_quantiles(X, y, interval_levels(coverage), weights)
+        return self.learn_quantiles(X, y, interval_levels(coverage, self.levels), weights)
 
     def check(self, X: Any, y: Any, weights: Any = None) -> IntervalBlock:
         """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
@@ -286,7 +282,11 @@ class Intervals(HeldOutCalibrated):
             raise ModelFileError("the file contains no model with intervals")
         parts = split_tensors(tensors, (*_PARTS, _STATE))
         inner = BASES[first["booster"]].restore(first, parts["model"])
-        model = cls(inner, header["parameters"]["levels"])
+        levels = header["parameters"]["levels"]
+        check_increasing(levels, "levels")
+        model = cls(inner)
+        # earlier versions allowed levels that are more extreme
+        model.forecaster = new_forecaster(np.array(levels, np.float64))
         scale = BOOSTERS[second["booster"]].restore(second, parts["scale"])
         # earlier versions learned scales by other boosters, which continue
         if not predicts_a_number(scale) or scale.started != inner.started:
@@ -374,32 +374,6 @@ def new_scale_model(model: Model) -> Booster:
 def predicts_a_number(model: Model) -> bool:
     """Return whether the predictions of a model are numbers, one per row."""
     return not predicts_scores(model.loss_) and getattr(model.loss_, "d", 1) == 1
-
-
-def interval_levels(coverage: float) -> tuple[float, float]:
-    """Return the levels of both ends of an interval."""
-    check_coverage(coverage)
-    outside = round((1 - coverage) / 2, 12)
-    return outside, round(1 - outside, 12)
-
-
-def bound_level(coverage: float, side: str) -> float:
-    """Return the level of the end of a one-sided interval."""
-    check_coverage(coverage)
-    if side not in SIDES:
-        raise ParameterError("side", f'must be "upper" or "lower" (got {side!r})')
-    return coverage if side == "upper" else round(1 - coverage, 12)
-
-
-def interval_ends(coverage: float) -> tuple[End, End]:
-    """Return both ends of an interval."""
-    low, high = interval_levels(coverage)
-    return End("low", low), End("high", high)
-
-
-def bound_end(coverage: float, side: str) -> End:
-    """Return the end of a one-sided interval."""
-    return End(side, bound_level(coverage, side))
 
 
 def _plain(values: Array) -> Array:

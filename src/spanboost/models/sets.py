@@ -20,8 +20,8 @@ from spanboost.models.intervals import BASES
 from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
 from spanboost.models.quantiles.asked_levels import (
-    check_coverage,
     check_increasing,
+    check_set_coverage,
     interpolate_levels,
 )
 from spanboost.models.quantiles.thresholds import (
@@ -44,7 +44,8 @@ class PredictionSets(HeldOutCalibrated, WrappedClassifier):
 
     model: the model that predicts (default: AutoBoost(loss="softmax")). Its loss must be logistic
         or softmax.
-    coverages: the coverages that are calibrated, in increasing order. Others are interpolated.
+    coverages: the coverages that are calibrated, in increasing order. Others are interpolated, up
+        to the largest.
 
     `learn_many`, `predict_many` and the rest work as those of the model itself.
 
@@ -77,7 +78,7 @@ class PredictionSets(HeldOutCalibrated, WrappedClassifier):
 
     def predict_both(self, X: RowsLike, coverage: float = 0.9) -> tuple[Array, Array]:
         """Return the predictions and the sets for a block of rows; learn nothing."""
-        check_coverage(coverage)
+        check_set_coverage(coverage, self.coverages)
         scores, row = self.model.predict_many(X), np.empty((1, len(self.coverages)))
         self._call(predict_thresholds, self.thresholds, row)
         limit = interpolate_levels(row, self.coverages, [coverage])
@@ -87,7 +88,7 @@ class PredictionSets(HeldOutCalibrated, WrappedClassifier):
         self, X: RowsLike, y: ArrayLike, coverage: float = 0.9, weights: ArrayLike | None = None
     ) -> Array:
         """Learn a block as `learn_many` does; return sets, each made before its label."""
-        check_coverage(coverage)
+        check_set_coverage(coverage, self.coverages)
         block, before = self.check(X, y, weights), self.known_classes
         scores, thresholds = self._learn(block)
         limits = interpolate_levels(thresholds, self.coverages, [coverage])

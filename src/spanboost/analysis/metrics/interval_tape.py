@@ -10,7 +10,7 @@ from spanboost.analysis.metrics.of_intervals import IntervalMetrics, QuantileMet
 from spanboost.analysis.metrics.tape import BLOCK, window_ends
 from spanboost.analysis.row_file import RowFile
 from spanboost.compiling.arrays import Array
-from spanboost.models.intervals import interval_levels
+from spanboost.models.quantiles.asked_levels import interval_levels
 from spanboost.models.quantiles.curves import LEVELS
 
 WINDOW = 1000  # rows in which the coverage is compared with what was asked for
@@ -40,12 +40,15 @@ class IntervalTape:
 
     coverages: of the intervals.
     models: how many models predict each row.
+    levels: of further quantiles, for the CRPS.
     """
 
-    def __init__(self, coverages: Sequence[float], models: int) -> None:
+    def __init__(
+        self, coverages: Sequence[float], models: int, levels: Sequence[float] = LEVELS
+    ) -> None:
         self.coverages = tuple(dict.fromkeys(coverages))
         ends = [level for one in self.coverages for level in interval_levels(one)]
-        self.levels = tuple(sorted({*LEVELS, *ends}))
+        self.levels = tuple(sorted({*levels, *ends}))
         self._models = models
         self._file = RowFile(2 + models * (1 + len(self.levels)))
 

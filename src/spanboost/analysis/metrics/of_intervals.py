@@ -12,8 +12,11 @@ from spanboost.analysis.metrics.errors import finite
 from spanboost.analysis.metrics.states import fill_state, merge_states, state_to_json
 from spanboost.analysis.progressive import running_totals
 from spanboost.compiling.arrays import Array
-from spanboost.models.intervals import interval_levels
-from spanboost.models.quantiles.asked_levels import check_increasing, parse_levels
+from spanboost.models.quantiles.asked_levels import (
+    check_increasing,
+    interval_levels,
+    parse_levels,
+)
 from spanboost.rows.label_values import to_matrix
 from spanboost.rows.labels import check_weights
 from spanboost.rows.validation import refuse_first

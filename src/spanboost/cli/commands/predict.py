@@ -9,16 +9,23 @@ from typing import Any
 import numpy as np
 
 from spanboost.atomic_files import check_writable
-from spanboost.cli.from_args import check_apart, check_replaced, load_with_schema, stream_from_args
+from spanboost.cli.from_args import (
+    check_apart,
+    check_replaced,
+    load_with_schema,
+    stream_from_args,
+    usage_errors,
+)
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.losses import on_vectors
-from spanboost.models.intervals import SIDES, End, Intervals, bound_end, interval_ends
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, prediction_table
+from spanboost.models.quantiles.asked_levels import KINDS, End, check_set_coverage, ends_of
 from spanboost.models.sets import PredictionSets
 from spanboost.models.wrapper import WrappedModel
 
@@ -28,14 +35,14 @@ def predict(args: Namespace) -> int:
     model = load_with_schema(args.model)
     if not isinstance(model, WrappedModel):  # these are calibrated with past labels
         model = model.without_past()  # the labels of these rows never arrive
-    for name in ("interval", *SIDES):
+    for name in KINDS:
         if getattr(args, name) is not None and not isinstance(model, Intervals):
             raise UsageError(
                 f"--{name}: {args.model} has no intervals; train it with `train --intervals`"
             )
     if args.set is not None and not isinstance(model, PredictionSets):
         raise UsageError(f"--set: {args.model} has no sets; train it with `train --sets`")
-    ends, coverages = _ends(args), [*dict.fromkeys(args.set or ())]
+    ends, coverages = _ends(args, model), _coverages(args, model)
     stream = stream_from_args(args)
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
@@ -104,15 +111,28 @@ def _predictions(
         yield table, np.empty(0, np.int64), kept
 
 
-def _ends(args: Namespace) -> list[End]:
+def _ends(args: Namespace, model: Model) -> list[End]:
     """Return the ends of the intervals that the options ask for, with the names of columns."""
-    found = []
-    for name in ("interval", *SIDES):
-        coverages = [*dict.fromkeys(getattr(args, name) or ())]
+    found: list[End] = []
+    if not isinstance(model, Intervals):
+        return found
+    for kind in KINDS:
+        coverages = [*dict.fromkeys(getattr(args, kind) or ())]
         for coverage in coverages:
-            each = interval_ends(coverage) if name == "interval" else (bound_end(coverage, name),)
+            with usage_errors({"coverage": f"--{kind}"}):
+                each = ends_of(kind, coverage, model.levels)
             found += [End(_name(end.name, coverage, coverages), end.level) for end in each]
     return found
+
+
+def _coverages(args: Namespace, model: Model) -> list[float]:
+    """Return the coverages of the sets that --set asks for."""
+    coverages = [*dict.fromkeys(args.set or ())]
+    if isinstance(model, PredictionSets):
+        with usage_errors({"coverage": "--set"}):
+            for coverage in coverages:
+                check_set_coverage(coverage, model.coverages)
+    return coverages
 
 
 def _answers(model: Model, X: Any, ends: Sequence[End], coverages: Sequence[float]) -> Any:

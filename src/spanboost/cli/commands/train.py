@@ -16,7 +16,7 @@ from spanboost.analysis.mlflow import SilentRun, TrainingRun
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints, resume_hints
-from spanboost.cli.compared_models import models_to_evaluate
+from spanboost.cli.compared_models import calibrated_levels, models_to_evaluate
 from spanboost.cli.finished_run import check_finished
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
@@ -36,6 +36,8 @@ from spanboost.errors import UsageError
 from spanboost.models.compact import check_compact
 from spanboost.models.files import save
 from spanboost.models.model import Model
+from spanboost.models.quantiles.asked_levels import levels_within
+from spanboost.models.quantiles.curves import LEVELS
 from spanboost.theory.certificate import LOSSES, Witness
 from spanboost.theory.measured_pass import BLOCK
 
@@ -58,7 +60,9 @@ def evaluate(args: Namespace) -> int:
         outcomes = stack.enter_context(closing(OutcomeTape(loss, len(models))))
         intervals = None
         if args.interval is not None:
-            intervals = stack.enter_context(closing(IntervalTape(args.interval, len(models))))
+            levels = levels_within(LEVELS, calibrated_levels(models))
+            kept = IntervalTape(args.interval, len(models), levels)
+            intervals = stack.enter_context(closing(kept))
         run = ProgressivePass(args, stream, models, tape, outcomes, intervals=intervals)
         # small batches, because a witness needs the stages of all rows in a batch
         for step in run.steps(None if witness is None else BLOCK, together):

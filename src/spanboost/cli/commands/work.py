@@ -11,13 +11,14 @@ from spanboost.cli.commands.serve import (
     request_limits,
     start_model,
 )
-from spanboost.cli.from_args import query_from_args
+from spanboost.cli.from_args import query_from_args, usage_errors
 from spanboost.data.messages.addresses import parse_address
 from spanboost.data.messages.message import MessageSource
 from spanboost.data.messages.opening import open_sink, open_source
 from spanboost.data.query_table import Query
 from spanboost.errors import UsageError
-from spanboost.models.intervals import interval_ends
+from spanboost.models.quantiles.asked_levels import ends_of
+from spanboost.models.quantiles.curves import LEVELS
 from spanboost.service.log import log_to_stderr
 from spanboost.service.request_rows import RowParser
 from spanboost.service.streaming.open_streams import Streams
@@ -31,7 +32,8 @@ def work(args: Namespace) -> int:
     from spanboost.service.http.server import bind_socket, build_server, check_exposure, run
 
     streams, tokens = _streams(args), read_tokens()
-    ends = () if args.interval is None else interval_ends(args.interval)
+    with usage_errors({"coverage": "--interval"}):
+        ends = () if args.interval is None else ends_of("interval", args.interval, LEVELS)
     behaviour = Behaviour(args.on_error == "skip", args.drain, ends)
     args.config = args.follow = None  # options of `serve` that a worker does not have
     args.intervals = args.interval is not None

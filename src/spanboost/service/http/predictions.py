@@ -10,8 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from spanboost.errors import DataError
-from spanboost.models.intervals import End, bound_end, interval_ends
+from spanboost.errors import DataError, ParameterError
+from spanboost.models.intervals import Intervals
+from spanboost.models.model import Model
+from spanboost.models.quantiles.asked_levels import EVERY_LEVEL, KINDS, End, ends_of
 from spanboost.service.column_parser import parse_features
 from spanboost.service.http.metrics import RequestCounters
 from spanboost.service.http.request_bodies import (
@@ -44,11 +46,6 @@ from spanboost.service.request_rows import (
 from spanboost.service.storage.model_state import ModelState
 
 PREDICT_PATH = "/predict"
-INTERVALS: dict[str, Callable[[float], tuple[End, ...]]] = {  # query parameters, with a coverage
-    "interval": interval_ends,
-    "lower": lambda coverage: (bound_end(coverage, "lower"),),
-    "upper": lambda coverage: (bound_end(coverage, "upper"),),
-}
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
 MEDIUM_BODY = 1 << 19  # bytes; the memory for smaller bodies is estimated without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
@@ -80,13 +77,13 @@ class PredictionHandler:
     def route(self) -> ApiRoute:
         """Return the route of predictions."""
         return ApiRoute(
-            PREDICT_PATH, self.predict, ["POST"], parameters=[*INTERVALS, "keep", "on_error"]
+            PREDICT_PATH, self.predict, ["POST"], parameters=[*KINDS, "keep", "on_error"]
         )
 
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         keep, skip = parse_flag(request, "keep", True), skips_bad_rows(request)
-        ends = parse_ends(request)
+        ends = parse_ends(request, self._predicting.state.model)
         with Reservation(self._predicting.work_memory) as memory:
             parsed = await self.parse(request, parse_features, memory)
             return await self._predict(parsed, keep, skip, ends, memory)
@@ -205,10 +202,19 @@ def parse_flag(request: Request, name: str, default: bool) -> bool:
     return default if value is None else value == "true"
 
 
-def parse_ends(request: Request) -> tuple[End, ...]:
+def parse_ends(request: Request, model: Model) -> tuple[End, ...]:
     """Return the ends of the intervals that the query asks for."""
-    given = [name for name in INTERVALS if name in request.query_params]
-    return tuple(end for name in given for end in INTERVALS[name](_parse_coverage(request, name)))
+    levels = model.levels if isinstance(model, Intervals) else EVERY_LEVEL
+    ends: list[End] = []
+    for kind in KINDS:
+        if kind in request.query_params:
+            coverage = _parse_coverage(request, kind)
+            try:
+                ends += ends_of(kind, coverage, levels)
+            except ParameterError as error:
+                why = f"the query parameter {kind!r} {error.problem}"
+                raise HTTPException(422, why) from None
+    return tuple(ends)
 
 
 def _parse_coverage(request: Request, name: str) -> float:

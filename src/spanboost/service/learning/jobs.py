@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from spanboost.models.intervals import End
+from spanboost.models.quantiles.asked_levels import End
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.learning.worker import Job
 from spanboost.service.request_rows import Examples, RejectedRow, Row

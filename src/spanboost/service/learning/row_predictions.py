@@ -10,10 +10,11 @@ from spanboost.checks import finite_or_none
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
-from spanboost.models.intervals import End, Intervals
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.past_model import PastModel
 from spanboost.models.predictions import prediction_table
+from spanboost.models.quantiles.asked_levels import End
 from spanboost.service.request_rows import Row, prediction_batches, split_by_cells
 
 MAX_SINGLE_ROWS = 6  # up to here it is faster to predict rows one by one

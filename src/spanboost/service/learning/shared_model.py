@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spanboost.compiling.arrays import Array
-from spanboost.models.intervals import End
+from spanboost.models.quantiles.asked_levels import End
 from spanboost.service.learning.fair_lock import FairLock
 from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
 from spanboost.service.request_rows import Row

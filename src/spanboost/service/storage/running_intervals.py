@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.models.intervals import interval_levels
+from spanboost.models.quantiles.asked_levels import interval_levels
 
 COVERAGE = 0.9  # of the intervals that are counted
 LEVELS = interval_levels(COVERAGE)

@@ -26,7 +26,7 @@ import orjson
 from spanboost.data.messages.message import Message, Outgoing, Positions
 from spanboost.data.problems import StreamError
 from spanboost.errors import DataError, UserError
-from spanboost.models.intervals import End
+from spanboost.models.quantiles.asked_levels import End
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.example_rows import describe_missing
 from spanboost.service.learning.jobs import LearnJob, Outcome, PredictJob, RowConflictError
