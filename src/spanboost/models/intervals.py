@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.compiling.kernels import Caller
 from spanboost.compiling.threads import cpu_count
 from spanboost.errors import LabelWarning, ModelFileError, ParameterError
@@ -307,6 +308,7 @@ class Intervals(HeldOutCalibrated):
         self.scale = scale
         scale.core.sample = None  # the model keeps a sample of the rows
 
+    @finishes
     def _learn(self, block: IntervalBlock, read: Array) -> tuple[Array, Array]:
         """Return the predictions and the quantiles of the levels `read`, made before the labels."""
         weights = block.weights.copy()
@@ -319,16 +321,15 @@ class Intervals(HeldOutCalibrated):
             part = slice(first, first + len(forecasts))
             labels, kept = block.labels[part], weights[part]
             sizes = np.sqrt(np.abs(np.where(kept > 0, labels, forecasts) - forecasts))
-            whole = len(kept) == len(weights)
-            X = block.X if whole else slice_rows(encoded(), first, part.stop)
+            X = block.X if len(kept) == len(weights) else slice_rows(encoded(), first, part.stop)
             roots = self.scale.learn_checked(self.scale.check(X, sizes, kept))
             each = (_plain(forecasts), _plain(roots), labels, kept, read, out[part])
             self._call(learn_quantiles, self.forecaster, *each)
 
         with warnings.catch_warnings():  # `check` of the model has warned about wild labels
             warnings.simplefilter("ignore", LabelWarning)
-            given = self.model, block.checked, len(weights), follow
-            return learn_followed(*given, self.threads or cpu_count()), out
+            threads = self.threads or cpu_count()
+            return learn_followed(self.model, block.checked, len(weights), follow, threads), out
 
     def _of_levels(self, quantiles: Array, read: Array, levels: Sequence[float]) -> Array:
         """Return the quantiles of these levels, clipped to numbers that labels can be.
