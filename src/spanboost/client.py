@@ -22,7 +22,6 @@ from spanboost.checks import label_pairs, plain_row, trust
 from spanboost.errors import UserError, connection_advice, describe_connection_error, install_hint
 
 __all__ = ["AsyncClient", "Client", "Outcome", "Prediction", "Problem", "ServiceError"]
-
 Row = Mapping[str, Any]  # numbers, strings, times and None by name
 OK, CONFLICT, TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 200, 409, 429, 500
 RETRIES = 10  # enough for a restart of the service

@@ -161,7 +161,7 @@ def _why_not(given: Any) -> str:
     name = type(given).__name__
     if hasattr(given, "fit") and hasattr(given, "predict"):
         return (
-            f"{name} is not a weak learner, because it learns from all rows at once: use "
+            f"{name} is not a weak learner: it learns from all rows at once; use "
             f"Refitted({name}(...)), which fits it again as rows come in, or a learner with "
             "partial_fit(X, y)"
         )

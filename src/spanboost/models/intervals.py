@@ -63,9 +63,9 @@ BASES: dict[str, type[Model]] = {
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
 }
 SIDES = ("lower", "upper")  # of one-sided intervals
-_STATE = "quantiles"  # prefix of the forecaster's arrays in a file
+# prefixes of arrays in a file: those of the forecaster, and of both models
+_STATE, _PARTS = "quantiles", ("model", "scale")
 _ADDED = {"rows": 1, "scales.runs": 2}  # counts of the forecaster, and how many there are
-_PARTS = ("model", "scale")  # prefixes of the arrays of both models
 
 
 class End(NamedTuple):
@@ -272,8 +272,7 @@ class Intervals(HeldOutCalibrated):
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
-        for name, value, _ in leaves(self.forecaster, _STATE):
-            yield name, value
+        yield from ((name, value) for name, value, _ in leaves(self.forecaster, _STATE))
         yield from prefixed_tensors(dict(zip(_PARTS, (self.model, self.scale), strict=True)))
 
     @classmethod
@@ -323,13 +322,13 @@ class Intervals(HeldOutCalibrated):
             sizes = np.sqrt(np.abs(np.where(kept > 0, labels, forecasts) - forecasts))
             X = block.X if len(kept) == len(weights) else slice_rows(encoded(), first, part.stop)
             roots = self.scale.learn_checked(self.scale.check(X, sizes, kept))
-            each = (_plain(forecasts), _plain(roots), labels, kept, read, out[part])
-            self._call(learn_quantiles, self.forecaster, *each)
+            each = _plain(forecasts), _plain(roots)
+            self._call(learn_quantiles, self.forecaster, *each, labels, kept, read, out[part])
 
         with warnings.catch_warnings():  # `check` of the model has warned about wild labels
             warnings.simplefilter("ignore", LabelWarning)
-            threads = self.threads or cpu_count()
-            return learn_followed(self.model, block.checked, len(weights), follow, threads), out
+            given = self.model, block.checked, len(weights), follow
+            return learn_followed(*given, self.threads or cpu_count()), out
 
     def _of_levels(self, quantiles: Array, read: Array, levels: Sequence[float]) -> Array:
         """Return the quantiles of these levels, clipped to numbers that labels can be.
