@@ -61,9 +61,13 @@ def _parameter(name: str, kind: str, annotation: Any = None, default: Any = None
 
 def _annotation(found: Any, one: inspect.Parameter) -> Any:
     """Return a type as the source spells it."""
-    for cls in (found, *found.mro()):
-        if one.name in cls.members and getattr(cls.members[one.name], "annotation", None):
-            return cls.members[one.name].annotation
+    members = [cls.members.get(one.name) for cls in (found, *found.mro())]
+    typed = [member for member in members if getattr(member, "annotation", None)]
+    # an attribute without a value can have another type than the parameter of the same name
+    typed.sort(key=lambda member: member.value is None)
+    if typed:
+        spelled = typed[0].annotation
+        return spelled.slice if str(spelled).startswith("InitVar[") else spelled
     return None if one.annotation is one.empty else inspect.formatannotation(one.annotation)
 
 

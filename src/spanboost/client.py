@@ -21,9 +21,9 @@ from spanboost.atomic_files import atomic_write
 from spanboost.checks import label_pairs, plain_row, trust
 from spanboost.errors import UserError, connection_advice, describe_connection_error, install_hint
 
+__all__ = ["AsyncClient", "Client", "Outcome", "Prediction", "Problem", "ServiceError"]
 Row = Mapping[str, Any]  # numbers, strings, times and None by name
-OK, CONFLICT = 200, 409
-TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 429, 500  # statuses that a later attempt can change
+OK, CONFLICT, TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 200, 409, 429, 500
 RETRIES = 10  # enough for a restart of the service
 MAX_DELAY = 10.0  # seconds between two attempts, unless the service asks for more
 MAX_RETRY_AFTER = 60.0  # longest time that the service can ask for
@@ -391,7 +391,7 @@ def _parse_predictions(content: dict[str, list[Any]]) -> list[Prediction]:
 
 
 def _parse_outcome(content: dict[str, Any]) -> Outcome:
-    problems = [Problem(**problem) for problem in content["problems"]]
+    problems = [Problem(**one) for one in content["problems"]]
     return Outcome(content["learned"], content["duplicates"], problems)
 
 

@@ -31,6 +31,8 @@ from spanboost.models.spec import CHOOSE
 from spanboost.models.target_models import TargetModels
 from spanboost.rows.user_types import FeatureDict, LabelLike, LearnerLike
 
+__all__ = ["BoostingClassifier", "BoostingMultiTargetRegressor", "BoostingRegressor"]
+
 try:
     import pandas as pd
     from river import base, conf

@@ -24,6 +24,8 @@ from spanboost.models.quantiles.asked_levels import interval_levels
 from spanboost.models.sets import PredictionSets, with_classes
 from spanboost.rows.user_types import RowsLike
 
+__all__ = ["BoostingClassifier", "BoostingRegressor"]
+
 try:
     from sklearn.base import ClassifierMixin, RegressorMixin
     from sklearn.utils.validation import _check_sample_weight

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from spanboost import LinearSGD, SpanBoost, evaluate
+from spanboost import LinearSGD, SpanBoost, Stumps, evaluate, explain
 from spanboost.analysis import comparison_curves, pictures
 from spanboost.analysis.explanation import Explanation
 from spanboost.analysis.regret_picture import Regret, plot_regret
@@ -439,3 +439,51 @@ def test_explanations_of_vectors_are_plotted_for_the_predicted_class():
 
 def test_an_explanation_without_contributions_can_be_plotted():
     assert Explanation(2.0, 2.0, {}, 0.0).plot().get_title() == "base 2, prediction 2"
+
+
+def test_the_largest_importances_are_drawn_whatever_their_order(tmp_path):
+    given = {f"column {j}": float(j) for j in range(30)}
+    axes = pictures.plot_importances(given, path=tmp_path / "i.png")
+    shown = [text.get_text() for text in axes.get_yticklabels()]
+    assert shown == [f"column {j}" for j in range(29, 9, -1)]
+    assert axes.get_title() == "feature importance (the 20 largest of 30 features)"
+
+
+def overlapping(axes):
+    axes.figure.draw_without_rendering()
+    low, high = axes.get_xlim()
+    texts = [one for one in axes.get_xticklabels() if low <= one.get_position()[0] <= high]
+    boxes = [one.get_window_extent() for one in texts if one.get_text()]
+    return any(a.x1 >= b.x0 for a, b in itertools.pairwise(boxes))
+
+
+def test_plots_of_large_numbers_fit_into_small_axes():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(500, 2))
+    y = 400_000 + 100_000 * X[:, 0]
+    model = SpanBoost(Stumps(), n=2, label_range="auto")
+    predictions = model.learn_many(X, y)
+    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(8, 2.5))
+    explain(model, X[0]).plot(ax=left)
+    pictures.plot_predictions(y, predictions, ax=middle)
+    pictures.plot_residuals(y, predictions, ax=right)
+    assert not overlapping(left)
+    assert not overlapping(middle)
+    texts = [left.get_title(), *(one.get_text() for one in left.texts)]
+    assert not any("e+" in text for text in texts)
+    assert right.get_ylim()[1] > np.max(y - predictions) + 0.2 * np.ptp(y - predictions)
+    pyplot.close(figure)
+
+
+def test_the_colour_bar_is_as_high_as_the_plot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    values = np.random.default_rng(0).normal(size=3000)
+    axes = pictures.plot_predictions(values, values)
+    axes.figure.draw_without_rendering()
+    (bar,) = axes.child_axes
+    plot, colours = axes.get_window_extent(), bar.get_window_extent()
+    assert (colours.y0, colours.y1) == pytest.approx((plot.y0, plot.y1))
+    pyplot.close("all")

@@ -196,7 +196,7 @@ def test_two_classes_have_the_score_of_the_second(loss, sure):
     assert found.classes == [-1, 1]
     title, rows, _ = parse(found)
     chance = f", probability {1 / (1 + np.exp(found.prediction)):.4g}" if sure else ""
-    assert title == f"prediction -1{chance}"
+    assert title == f"prediction -1{chance}; contributions to the score of 1"
     assert rows[-1][0] == "score of 1"
     assert repr(found).startswith(f"<Explanation: prediction -1{chance}; score of 1 -")
 

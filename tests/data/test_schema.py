@@ -211,3 +211,11 @@ def test_values_that_are_not_schemas_are_refused(state):
 def test_the_schema_does_not_import_arrow():
     code = "import spanboost, sys, spanboost.data.schema; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_many_numbers_as_classes_are_referred_to_another_loss():
+    numbers, names = ClassTarget(), ClassTarget()
+    for k in range(1000):
+        assert numbers.encode_text(str(k / 4)) == names.encode_text(f"c{k}") == k
+    assert "the labels look like numbers: use --loss squared" in numbers.error_message("7000.5")
+    assert "--loss" not in names.error_message("another")

@@ -1,6 +1,7 @@
 """Tests of River and scikit-learn learners, of objects with growing ranges, and of user banks."""
 
 import sys
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from spanboost import (
+    AutoBoost,
     ConstantWarning,
     FromBank,
     HullBoost,
     Rows,
     SpanBoost,
+    Trees,
     VowpalWabbit,
     explain,
     losses,
@@ -377,3 +380,70 @@ def test_a_prediction_that_is_text_is_named():
 def test_a_loss_with_a_kink_names_the_learner_of_the_user():
     with pytest.raises(ValueError, match="kink has no target, and SGDRegressor learns"):
         SpanBoost(SGDRegressor(), n=2, loss="absolute").learn_one([0.0], 0.1)
+
+
+class PlainMean:
+    """The mean target."""
+
+    def __init__(self):
+        self.n, self.mean = 0, 0.0
+
+    def predict_one(self, x):
+        return self.mean
+
+    def learn_one(self, x, y):
+        self.n += 1
+        self.mean += (y - self.mean) / self.n
+
+
+class Locked(PlainMean):
+    """It holds something that cannot be copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def test_a_learner_that_cannot_be_copied_is_named():
+    with pytest.raises(TypeError, match=r"^Locked cannot be copied: .*lock.*__deepcopy__"):
+        SpanBoost(Locked())
+
+
+def test_estimators_of_whole_data_sets_are_referred_to_refitted():
+    batch = DecisionTreeRegressor()
+    with pytest.raises(TypeError, match=r"use Refitted\(DecisionTreeRegressor\(\.\.\.\)\)"):
+        SpanBoost(batch)
+    with pytest.raises(TypeError, match=r"AutoBoost\(experts=\[Refitted\(DecisionTreeRegressor"):
+        AutoBoost(batch)
+    with pytest.raises(TypeError, match=r"^AutoBoost takes no learner; use SpanBoost\(PlainMean"):
+        AutoBoost(PlainMean())
+    with pytest.raises(TypeError, match=r"use SpanBoost\(Trees\(\.\.\.\)\)"):
+        AutoBoost(Trees())
+
+
+class Emptying(PlainMean):
+    """It changes its row."""
+
+    def learn_one(self, x, y):
+        super().learn_one(x, y)
+        x.clear()
+
+
+def test_rows_of_the_caller_stay():
+    rows = [{"a": 1.0}, {"a": 2.0}]
+    SpanBoost(Emptying(), n=2).learn_many(rows, [0.1, 0.2])
+    assert rows == [{"a": 1.0}, {"a": 2.0}]
+
+
+class Empty:
+    def partial_fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(0)
+
+
+def test_an_empty_prediction_is_named_with_its_row():
+    with pytest.raises(ValueError, match="weak learner 0, Empty, predicted") as caught:
+        SpanBoost(Empty(), n=1).learn_many(np.ones((3, 2)), np.zeros(3))
+    assert caught.value.__notes__ == ["this is row 1 of the block; the rows before it were learned"]

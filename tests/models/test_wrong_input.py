@@ -275,3 +275,11 @@ def test_labels_that_are_one_text_are_refused():
 def test_a_row_that_is_none_is_named():
     with pytest.raises(DataError, match="row 0: the row is None"):
         fitted(X).predict_one(None)
+
+
+@pytest.mark.parametrize("name", ["s2.csv", "rows.JSONL", "table.parquet"])
+def test_a_model_does_not_replace_data(name, tmp_path):
+    (tmp_path / name).write_text("x,y\n1,2\n")
+    with pytest.raises(ValueError, match=r"has the name of a data file; models are \.sb files"):
+        save(SpanBoost(Trees(), n=2), tmp_path / name)
+    assert (tmp_path / name).read_text() == "x,y\n1,2\n"

@@ -5,6 +5,7 @@ import json
 import pytest
 from state_folders import commit_and_learn, new_model, some_rows
 
+from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.state import State
 
 DATA = some_rows(60)
@@ -49,3 +50,23 @@ def test_an_empty_snapshot_is_not_called_a_model_without_rows(shell, tmp_path):
 def test_another_folder_is_refused(shell, tmp_path):
     printed = shell("inspect", tmp_path, status=2)
     assert printed.err.startswith(f"spanboost: {tmp_path}: ")
+
+
+def test_a_folder_of_other_files_is_not_taken(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(StateError, match=r"not empty and not a state folder.*'thesis.tex'"):
+        State(tmp_path, new_model)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    (tmp_path / "thesis.tex").unlink()
+    (tmp_path / "lost+found").mkdir()
+    State(tmp_path, new_model).close()
+    (tmp_path / "notes").write_text("x")
+    State(tmp_path, new_model).close()  # it is a state folder now
+
+
+def test_an_address_without_its_beginning_is_named(shell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = shell("inspect", "localhost:8123", status=2)
+    assert "give its address: http://localhost:8123" in shown.err
+    shown = shell("predict", "rows.csv", "-m", "http://localhost:8123", status=2)
+    assert "-m http://localhost:8123: predict reads a model file, not a service" in shown.err

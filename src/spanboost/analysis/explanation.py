@@ -165,6 +165,8 @@ class Explanation(ExplanationParts):
         title = f"prediction {rounded(self.prediction)}"
         if len(self.classes) or self.log_link:
             title = self._class_title() if len(self.classes) else self._mean_title()
+            if len(self.classes) and self._explained_class != self._predicted_class:
+                title += f"; contributions to the {self.sum_name}"
         base, *others = parts
         largest = max((abs(part.amount) for part in others), default=0.0) or 1.0
         rows: list[tuple[str, str, str | Bar]] = [

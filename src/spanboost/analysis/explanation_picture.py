@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spanboost.analysis.figures import COLOURS, INK, Panels, Plot, format_amount, present
+from spanboost.analysis.figures import (
+    COLOURS,
+    INK,
+    Panels,
+    Plot,
+    format_amount,
+    format_rounded,
+    limit_ticks,
+    present,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +48,7 @@ def _draw(explanation: Explanation, what: str, most: int, panels: Panels) -> Non
     axes.barh(positions, amounts, left=ends - amounts, height=0.6, color=colours)
     for position, amount, end in zip(positions, amounts, ends, strict=True):
         axes.annotate(
-            f"{amount:+.4g}",
+            format_rounded(amount, "+"),
             (max(end, end - amount), position),
             xytext=(4, 0),
             textcoords="offset points",
@@ -50,12 +59,17 @@ def _draw(explanation: Explanation, what: str, most: int, panels: Panels) -> Non
     axes.set_yticks(positions, names)
     axes.invert_yaxis()
     values = [base.amount, *ends]
-    room = 0.12 * (max(values) - min(values)) or 1.0  # for the numbers next to the bars
+    width = axes.get_window_extent().width / axes.figure.dpi
+    share = min(0.75 / width, 0.4)  # three quarters of an inch for the numbers next to the bars
+    room = share * (max(values) - min(values)) / (1 - share) or 1.0
     axes.set_xlim(min(values) - room / 4, max(values) + room)
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
     for amount, style in ((base.amount, ":"), (explanation.prediction, "-")):
         axes.axvline(amount, color=INK, linewidth=0.8, linestyle=style)
     axes.set_xlabel(what)
+    limit_ticks(axes)
     axes.xaxis.set_major_formatter(format_amount)
-    axes.set_title(f"base {base.amount:.4g}, {what} {explanation.prediction:.4g}")
+    limits = format_rounded(base.amount), format_rounded(explanation.prediction)
+    space = " " if panels.own else "\n"  # axes of the user may be narrow
+    axes.set_title(f"base {limits[0]},{space}{what} {limits[1]}")

@@ -175,6 +175,21 @@ def format_count(rows: float, _: Any = None) -> str:
     return f"{rows:g}"
 
 
+def limit_ticks(axes: Any) -> None:
+    """Leave room between the tick labels of amounts on the x axis: at most one for 0.9 inches."""
+    from matplotlib.ticker import MaxNLocator
+
+    width = axes.get_window_extent().width / axes.figure.dpi
+    most = int(np.clip(width / 0.9, 2, 9))
+    axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+
+
+def format_rounded(amount: float, sign: str = "") -> str:
+    """Return an amount as short text with at least four digits; `sign` "+" shows the sign."""
+    whole = 1000 <= abs(amount) < 1e7
+    return f"{amount:{sign},.0f}" if whole else f"{amount:{sign}.4g}"
+
+
 def format_amount(loss: float, _: Any = None) -> str:
     """Return a loss as short text."""
     return f"{loss:,.0f}" if 1000 <= abs(loss) < 1e7 else f"{loss:g}"

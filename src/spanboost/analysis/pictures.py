@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,10 @@ from spanboost.analysis.figures import (
     Plot,
     format_amount,
     format_count,
+    limit_ticks,
     present,
 )
+from spanboost.analysis.points import MAP, draw_points, limits_of
 from spanboost.analysis.progressive import LossTape
 from spanboost.compiling.arrays import Array
 
@@ -37,10 +38,8 @@ if TYPE_CHECKING:
 
     from spanboost.analysis.evaluation import Evaluation
 
-SCATTERED = 2000  # draw up to this many points one by one, more as a density
 BARS = 20  # of the most important features
 WINDOWS = 60  # of the quantiles of residuals
-MAP = "viridis"
 plot_intervals = interval_picture.plot_intervals
 moves_and_losses = partial_sums.moves_and_losses  # what `plot_stages` draws
 THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
@@ -168,12 +167,13 @@ def plot_importances(
     path: str | Path | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the first 20 features of the result of `feature_importances`, the most important ones.
+    """Plot the 20 most important features.
 
+    importances: the result of `feature_importances`, or names and numbers in any order.
     name: the label of the axis.
     """
     _check_names(importances, "importances", "features to numbers, as feature_importances returns")
-    shown = dict(islice(importances.items(), BARS))
+    shown = dict(sorted(importances.items(), key=lambda item: -item[1])[:BARS])
     size = 7, 1.4 + 0.28 * len(shown)
     return present(Plot(partial(_importances, shown, len(importances), name), size), path, ax)[0]
 
@@ -227,12 +227,13 @@ def _predictions(truth: Array, predictions: Array, of: int | None, panels: Panel
     (axes,) = panels.axes
     good = np.isfinite(truth) & np.isfinite(predictions)
     truth, predictions = truth[good], predictions[good]
-    _draw_points(axes, truth, predictions)
-    low, high = _limits(np.append(truth, predictions))
+    draw_points(axes, truth, predictions)
+    low, high = limits_of(np.append(truth, predictions))
     axes.plot([low, high], [low, high], color=INK, **THIN)
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     axes.set_aspect("equal")
+    limit_ticks(axes)
     axes.set_xlabel("label")
     axes.set_ylabel("prediction")
     axes.set_title(_title("predictions and labels", len(truth), of))
@@ -295,20 +296,25 @@ def _draw_calibration(axes: Any, outcomes: Array, chances: Array) -> None:
 
 
 def _residuals(residuals: Array, rows: Array, of: int | None, name: str, panels: Panels) -> None:
+    from matplotlib.patheffects import withStroke
+
     (axes,) = panels.axes
     good = np.isfinite(residuals)
     residuals, rows = residuals[good], rows[good]
-    _draw_points(axes, rows, residuals)
+    draw_points(axes, rows, residuals)
     axes.axhline(0, color=INK, **THIN)
     parts = [part for part in np.array_split(np.arange(len(rows)), WINDOWS) if len(part) >= 10]
     if parts:
+        outline = withStroke(linewidth=4, foreground="white")
         middle = [rows[part].mean() for part in parts]
         levels = np.array([np.quantile(residuals[part], (0.05, 0.5, 0.95)) for part in parts])
         for k, label in ((1, "median"), (0, "5% and 95%"), (2, "")):
             dash = "-" if k == 1 else (0, (3, 2))
-            axes.plot(middle, levels[:, k], linestyle=dash, color=COLOURS[1], label=label)
+            line = {"linestyle": dash, "linewidth": 2, "color": COLOURS[1], "label": label}
+            axes.plot(middle, levels[:, k], path_effects=[outline], **line)
         panels.legend(2)
-    axes.set_ylim(_limits(residuals))
+    low, high = limits_of(residuals)
+    axes.set_ylim(low, high if panels.own else high + 0.3 * (high - low))  # room for the legend
     axes.set_xlabel("rows")
     axes.set_ylabel(name)
     axes.set_title(_title("residuals over time", len(rows), of))
@@ -366,31 +372,8 @@ def _importances(importances: Mapping[Any, float], of: int, name: str, panels: P
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(name)
     axes.xaxis.set_major_formatter(format_amount)
-    rest = f" ({len(names)} of {of:,} features)" if len(names) < of else ""
+    rest = f" (the {len(names)} largest of {of:,} features)" if len(names) < of else ""
     axes.set_title(f"feature importance{rest}")
-
-
-def _draw_points(axes: Any, x: Array, y: Array) -> None:
-    """Draw the points, or their density if there are many."""
-    if len(x) <= SCATTERED:
-        size = 14 if len(x) <= 200 else 5
-        axes.scatter(x, y, s=size, color=COLOURS[0], alpha=0.6, linewidths=0)
-        return
-    inside = (y >= _limits(y)[0]) & (y <= _limits(y)[1])
-    cells = axes.hexbin(
-        x[inside], y[inside], gridsize=(60, 30), bins="log", mincnt=1, cmap=MAP, linewidths=0.1
-    )
-    axes.figure.colorbar(cells, ax=axes, label="rows", format="%g")
-
-
-def _limits(values: Array) -> tuple[float, float]:
-    """Return a range that contains all points, or 99.9% of them if there are many."""
-    if not len(values):
-        return -1.0, 1.0
-    cut = 0.0005 if len(values) > SCATTERED else 0.0
-    low, high = np.quantile(values, (cut, 1 - cut))
-    margin = 0.04 * (high - low) or 0.5 * abs(high) or 1.0
-    return float(low - margin), float(high + margin)
 
 
 def _title(text: str, shown: int, of: int | None) -> str:

@@ -215,6 +215,8 @@ class ClassTarget(Target):
     def _error(self, text: str) -> LabelError:
         if self.classes is None:
             most = f"would be class number {MOST_CLASSES + 1}; the limit is {MOST_CLASSES}"
+            if all(as_number(one) is not None for one in (text, *self.values)):
+                return LabelError(most, "the labels look like numbers: use --loss squared")
             return LabelError(most)
         return LabelError(f"is not one of the {self.classes} classes {self._show_values()}")
 

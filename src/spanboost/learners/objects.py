@@ -102,13 +102,9 @@ class ObjectLearner:
             prototype = adapt_external(prototype)
         if not _updates_by_loss(prototype):
             if not (hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one")):
-                raise TypeError(
-                    f"{type(prototype).__name__} is not a weak learner: it needs predict(x) and "
-                    "update(x, loss), or predict_one(x) and learn_one(x, y), or predict(X) and "
-                    "partial_fit(X, y)"
-                )
+                raise TypeError(_why_not(prototype))
             prototype = FromTargets(prototype)
-        self.prototype = copy.deepcopy(prototype)  # the original may change later
+        self.prototype = _copy(prototype)  # the original may change later
 
     @property
     def scalable(self) -> bool:
@@ -146,7 +142,33 @@ class ObjectLearner:
         prototype = self.prototype
         if task.d > 1 and getattr(prototype, "single_output", False) is True:
             prototype = EachOutput([prototype] * task.d)
-        return ObjectBank([copy.deepcopy(prototype) for _ in range(task.n)], task)
+        return ObjectBank([_copy(prototype) for _ in range(task.n)], task)
+
+
+def _copy(learner: Any) -> Any:
+    """Return a deep copy of a learner; raise a TypeError that names it if this fails."""
+    try:
+        return copy.deepcopy(learner)
+    except Exception as error:
+        raise TypeError(
+            f"{_name(learner)} cannot be copied: {error}. Boosting "
+            "learns copies of it: leave out the attribute, or define __deepcopy__(self, memo)"
+        ) from error
+
+
+def _why_not(given: Any) -> str:
+    """Return why an object is not a weak learner."""
+    name = type(given).__name__
+    if hasattr(given, "fit") and hasattr(given, "predict"):
+        return (
+            f"{name} is not a weak learner: it learns from all rows at once; use "
+            f"Refitted({name}(...)), which fits it again as rows come in, or a learner with "
+            "partial_fit(X, y)"
+        )
+    return (
+        f"{name} is not a weak learner: it needs predict(x) and update(x, loss), or predict_one(x) "
+        "and learn_one(x, y), or predict(X) and partial_fit(X, y)"
+    )
 
 
 def as_learner(learner: Any) -> Learner:

@@ -6,6 +6,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.compiling.kernels import runs_plainly
 from spanboost.compiling.step_schedule import StepSchedule
 from spanboost.compiling.threads import cpu_count, run_in_threads
@@ -133,6 +134,7 @@ class AutoBoost(AutoSpec, PastModel):
         answers = [np.array([expert.predict_one(x)]) for expert in self.experts.values()]
         return single_answer(self._combine(answers))
 
+    @finishes
     def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         label = self.labels.single(y) if weight == 1 else None
@@ -178,6 +180,7 @@ class AutoBoost(AutoSpec, PastModel):
         units = self.mixture.units(self.labels)
         return AutoBlock(blocks, labels, block.weights.astype(np.float64), units, known)
 
+    @finishes
     def learn_checked(self, block: AutoBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         pairs = list(zip(self.experts.values(), block.experts, strict=True))

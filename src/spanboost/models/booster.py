@@ -9,6 +9,7 @@ import numpy as np
 from spanboost import losses
 from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.core.algorithms import Hull, Span
 from spanboost.core.coefficients import coefficients
 from spanboost.core.loop import BoosterState, predict
@@ -126,8 +127,8 @@ class Booster(BoosterSpec, Model):
             return super().learn_one(x, y, weight)
         self._label[0, 0] = label
         core.accept(rows)
-        core.count_single(rows, cast("float", y), label)
         core.learn_span(rows, self._label, self._weight, self._out, self._run, 0, 1)
+        core.count_single(rows, cast("float", y), label)
         return core.labels.answer(self._out)
 
     def predict_many(self, X: RowsLike) -> Array:
@@ -146,6 +147,7 @@ class Booster(BoosterSpec, Model):
         """Return a block that the model can learn; a `DataError` names the first bad row."""
         return self.core.check(X, y, weights)
 
+    @finishes
     def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         if block.labels.shape[1] > self.core.d:
@@ -158,6 +160,7 @@ class Booster(BoosterSpec, Model):
         The scores of a class in rows before that are ABSENT.
         """
         scores = np.full(block.labels.shape, ABSENT)
+        self.core.accept(block.rows)
         self.core.count(block)
         for first, last, d in class_spans(block.labels, self.core.d):
             self.add_classes(d)

@@ -5,6 +5,7 @@ They differ in the algorithm in the state and in the compiled loop that runs ove
 Everything around the loop is in this module.
 """
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ import numpy as np
 
 from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import raise_interrupt
 from spanboost.compiling.kernels import Caller
 from spanboost.core.loop import BoosterState, learn, learn_recorded, record_size
 from spanboost.core.scalar_stages import has_scalar_stages, learn_scalar_stages, scalar_state
@@ -42,6 +44,7 @@ class CheckedBlock(NamedTuple):
     changes: list[RangeChange]
     history: Any  # what is known about the labels after the block
     ends: LabelEnds | None  # the smallest and the largest label of the block
+    given: Any = None  # the labels as they were given
 
 
 class StageRecord(NamedTuple):
@@ -77,11 +80,14 @@ class BoosterCore:
     records: the stages of the block that was learned last; None, the default, records nothing.
     sample: some of the rows, to measure features; None if another core of the model keeps them.
     fitted: the rows that `Refitted` fits its estimator to; None in other models.
+    learned: number of rows of the last block that were learned: fewer than it has if a learner of
+        your own raised an error, or if an interrupt came between two of its rows.
     """
 
     records: list[StageRecord] | None = None
     sample: RowSample | None = None
     fitted: RowMemory | None = None
+    learned: int = 0
     _looped: "Loop | None" = None
 
     def __init__(
@@ -139,7 +145,7 @@ class BoosterCore:
         weights = check_weights(weights, rows.number, weighted, self.dtype)
         plan = self.labels.plan(y, weights)
         labels = np.ascontiguousarray(plan.labels, self.dtype)
-        after = plan.after, plan.ends
+        after = plan.after, plan.ends, y
         return CheckedBlock(rows, labels, weights, plan.learned, plan.changes, *after)
 
     def fresh_bank(self) -> Any:
@@ -179,8 +185,7 @@ class BoosterCore:
         self.encoder.accept(rows)
 
     def count(self, block: CheckedBlock) -> None:
-        """Make room for the rows of a block, which are about to be learned, and count them."""
-        self.accept(block.rows)
+        """Count the rows of a block, which were learned."""
         if self.sample is not None:
             labels, seen = self.sampled_labels(block), self.labels.seen
             self.sample.offer(block.rows.encoded, labels, block.weights, seen)
@@ -188,7 +193,7 @@ class BoosterCore:
         self.labels.count(block.rows.number, learned, block.history, block.ends)
 
     def count_single(self, rows: EncodedBlock, y: float, label: float) -> None:
-        """Count one accepted row of weight 1, which is about to be learned.
+        """Count one accepted row of weight 1, which was learned.
 
         label: what `Labels.single` returned for y.
         """
@@ -296,19 +301,40 @@ class BoosterCore:
     ) -> Iterator[int]:
         """Learn a block as `learn` does; yield each edge when the rows before it are learned."""
         rows, labels, weights = block.rows, block.labels, block.weights
-        self.count(block)
-        first, changes = 0, deque(block.changes)
-        for edge in edges:
-            while changes and changes[0].row < edge:
-                new = changes.popleft()
-                self.learn_span(rows, labels, weights, out, run, first, new.row)
-                self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
-                before_change(new.row)
-                self.change_range(new)
-                first = new.row
-            self.learn_span(rows, labels, weights, out, run, first, edge)
-            first = edge
-            yield edge
+        self.accept(rows)
+        before, self.learned = copy.copy(self.labels), 0
+        changes = deque(block.changes)
+        try:
+            for edge in edges:
+                while changes and changes[0].row < edge:
+                    new = changes.popleft()
+                    self.learn_span(rows, labels, weights, out, run, self.learned, new.row)
+                    self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
+                    self.learned = new.row
+                    before_change(new.row)
+                    self.change_range(new)
+                self.learn_span(rows, labels, weights, out, run, self.learned, edge)
+                if edge == len(labels):
+                    self.count(block)
+                yield edge
+        except BaseException:
+            if self.learned < len(labels):
+                self.count(self._first_rows(block, before))
+            raise
+
+    def _first_rows(self, block: CheckedBlock, before: Labels) -> CheckedBlock:
+        """Return the rows of a block that were learned; `before` are the labels before it."""
+        rows = slice(0, self.learned)
+        weights = np.where(np.arange(len(block.weights)) < self.learned, block.weights, 0)
+        plan = before.plan(block.given, weights)
+        return block._replace(
+            rows=block.rows._replace(number=self.learned),
+            labels=block.labels[rows],
+            weights=block.weights[rows],
+            learned=block.learned[rows],
+            history=plan.after,
+            ends=plan.ends,
+        )
 
     def change_range(self, new: RangeChange) -> None:
         """Change the label range; rescale what was learned if predictions are to stay the same."""
@@ -332,7 +358,34 @@ class BoosterCore:
         first: int,
         last: int,
     ) -> None:
-        """Run the loop over accepted rows, each followed by the rows that it replays."""
+        """Run the loop over accepted rows, each followed by the rows that it replays.
+
+        Rows of a learner that is an object are learned one by one, so that `learned` is exact.
+        """
+        if self.is_data:
+            self._learn_span(rows, labels, weights, out, run, first, last)
+            self.learned = last
+            return
+        for t in range(first, last):
+            raise_interrupt()
+            try:
+                self._learn_span(rows, labels, weights, out, run, t, t + 1)
+            except Exception as error:
+                if rows.number > 1:
+                    error.add_note(f"this is row {t} of the block; the rows before it were learned")
+                raise
+            self.learned = t + 1
+
+    def _learn_span(
+        self,
+        rows: EncodedBlock,
+        labels: Array,
+        weights: Array,
+        out: Array,
+        run: Run,
+        first: int,
+        last: int,
+    ) -> None:
         if self.memory is None:
             run(rows.rows, labels, weights, out, first, last)
             return

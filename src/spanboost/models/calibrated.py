@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.compiling.kernels import Caller
 from spanboost.errors import ModelFileError
 from spanboost.models.intervals import BASES
@@ -63,11 +64,13 @@ class Calibrated(WrappedClassifier):
         """Learn a block of rows in a further pass; the calibration does not change."""
         return self._calibrate(self.model.learn_again(X, y, weights))
 
+    @finishes
     def learn_checked(self, block: ClassBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         before = self.known_classes
         return self._learn(block, self.model.learn_checked(block.checked), before)
 
+    @finishes
     def learn_held_out(
         self,
         X: RowsLike,

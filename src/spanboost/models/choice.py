@@ -18,6 +18,7 @@ import numpy as np
 from spanboost import losses
 from spanboost.checks import STEP_TOLERANCE
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.core.coefficients import coefficients
 from spanboost.core.stacked import learn_partial_sums, predict_partial_sums
 from spanboost.errors import ModelFileError, ParameterError, UserError
@@ -27,7 +28,7 @@ from spanboost.learners.text import call_text
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.caution import Caution
-from spanboost.models.mixture import Mixture
+from spanboost.models.mixture import Mixture, Units
 from spanboost.models.model import Model, single_answer
 from spanboost.models.spec import CHOOSE, default_copies
 from spanboost.models.stacking import renew_trace, stack_cores
@@ -69,6 +70,7 @@ class Choosing(Booster):
             return Model.predict_one(self, x)
         return single_answer(self.predict_encoded(rows, 0, 1))
 
+    @finishes
     def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         core, mixture = self.core, self.mixture
@@ -79,8 +81,8 @@ class Choosing(Booster):
         known = np.full((1, 1), label, core.dtype)
         units, sums = mixture.units(core.labels), np.empty((1, len(self.places)), core.dtype)
         core.accept(rows)
-        core.count_single(rows, y, label)
         core.learn_span(rows, known, np.ones(1, core.dtype), sums, self._run, 0, 1)
+        core.count_single(rows, y, label)
         in_units = core.labels.scores or mixture.aggregator.relative
         scored = known if in_units else np.full((1, 1), y)
         out = np.empty((1, 1))
@@ -117,6 +119,7 @@ class Choosing(Booster):
         block = self.check(X, y, weights)
         return self._learn(block, 0 * block.weights)
 
+    @finishes
     def _learn(self, block: CheckedBlock, weights: Array) -> Array:
         """Learn a block; `weights` are those of its rows for the mixture."""
         core, parts, done = self.core, list[Array](), 0
@@ -128,15 +131,24 @@ class Choosing(Booster):
             parts.append(self._forecasts(out[done : row + 1]))
             done = row + 1
 
-        core.learn(block, out, self._run, finish)
-        finish(len(out) - 1)
+        try:
+            core.learn(block, out, self._run, finish)
+        finally:  # the rows before an error were learned
+            finish(core.learned - 1)
+            answers = self._mix(block, units, np.concatenate(parts), weights.astype(np.float64))
+        return answers
+
+    def _mix(self, block: CheckedBlock, units: Units, forecasts: Array, weights: Array) -> Array:
+        """Return predictions for the rows of a block that the core has learned, and learn them."""
+        rows = slice(0, self.core.learned)
+        forecasts, weights = forecasts[rows], weights[rows]
         in_units = self.labels.scores or self.mixture.aggregator.relative
-        labels = np.array(block.labels if in_units else block.learned, np.float64)
-        forecasts, weights = np.concatenate(parts), weights.astype(np.float64)
-        answers = self.mixture.learn(units, forecasts, labels, weights, block.changes)
+        labels = np.array((block.labels if in_units else block.learned)[rows], np.float64)
+        changes = [one for one in block.changes if one.row < len(weights)]
+        answers = self.mixture.learn(units, forecasts, labels, weights, changes)
         if self.caution is None:
             return answers
-        scored = block.labels if self.labels.scores else block.learned
+        scored = (block.labels if self.labels.scores else block.learned)[rows]
         return self.caution.learn(self.loss_, scored, weights, forecasts, answers)
 
     def check_fixed(self, use: str) -> NoReturn:

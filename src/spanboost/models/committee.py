@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.errors import ModelFileError
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
@@ -81,6 +82,7 @@ class Committee(Model):
         """Return a block that the members can learn; a `DataError` names the first bad row."""
         return [member.check(X, y, weights) for member in self.members]
 
+    @finishes
     def learn_checked(self, block: list[CheckedBlock]) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         pairs = zip(self.members, block, strict=True)

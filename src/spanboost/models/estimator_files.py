@@ -27,6 +27,10 @@ _ESTIMATORS = {  # the classes that a file may name
 }
 
 
+# names of data files, which a model must not replace by mistake
+_DATA = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".arrow", ".feather")
+
+
 class EstimatorParts(NamedTuple):
     """An estimator as data."""
 
@@ -63,6 +67,8 @@ def save(
     compact: write a smaller file for prediction only. The loaded model predicts the same numbers
         and refuses to learn. The file contains no training rows.
     """
+    if Path(path).suffix.lower() in _DATA:
+        raise ValueError(f"{os.fspath(path)} has the name of a data file; models are .sb files")
     if isinstance(model, Model) or not hasattr(model, "to_parts"):
         files.save(require_model(model, "save"), path, private=private, compact=compact)
         return

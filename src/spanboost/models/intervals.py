@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.compiling.kernels import Caller
 from spanboost.compiling.threads import cpu_count
 from spanboost.errors import LabelWarning, ModelFileError, ParameterError
@@ -64,9 +65,9 @@ BASES: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
 }
-_STATE = "quantiles"  # prefix of the forecaster's arrays in a file
+# prefixes of arrays in a file: those of the forecaster, and of both models
+_STATE, _PARTS = "quantiles", ("model", "scale")
 _ADDED = {"rows": 1, "scales.runs": 2}  # counts of the forecaster, and how many there are
-_PARTS = ("model", "scale")  # prefixes of the arrays of both models
 
 
 class IntervalBlock(NamedTuple):
@@ -270,8 +271,7 @@ class Intervals(HeldOutCalibrated):
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
-        for name, value, _ in leaves(self.forecaster, _STATE):
-            yield name, value
+        yield from ((name, value) for name, value, _ in leaves(self.forecaster, _STATE))
         yield from prefixed_tensors(dict(zip(_PARTS, (self.model, self.scale), strict=True)))
 
     @classmethod
@@ -310,6 +310,7 @@ class Intervals(HeldOutCalibrated):
         self.scale = scale
         scale.core.sample = None  # the model keeps a sample of the rows
 
+    @finishes
     def _learn(self, block: IntervalBlock, read: Array) -> tuple[Array, Array]:
         """Return the predictions and the quantiles of the levels `read`, made before the labels."""
         weights = block.weights.copy()
@@ -323,8 +324,7 @@ class Intervals(HeldOutCalibrated):
             part = slice(first, first + len(forecasts))
             labels, kept = block.labels[part], weights[part]
             sizes = np.sqrt(np.abs(np.where(kept > 0, labels, forecasts) - forecasts))
-            whole = len(kept) == len(weights)
-            X = block.X if whole else slice_rows(encoded(), first, part.stop)
+            X = block.X if len(kept) == len(weights) else slice_rows(encoded(), first, part.stop)
             roots = self.scale.learn_checked(self.scale.check(X, sizes, kept))
             rows = _plain(forecasts), _plain(roots), labels, kept
             self._call(learn_quantiles, self.forecaster, *rows, limits, read, out[part])

@@ -159,8 +159,9 @@ class Model:
         """Learn a block of rows, in order; return the predictions, each made before its label.
 
         The whole block is checked first. If a row is invalid, a `DataError` names the first bad row
-        and no row is learned. (If a learner of your own raises an error, the rows before, and part
-        of that row, have been learned.) A row of weight 0 is predicted but not learned.
+        and no row is learned. If a learner of your own raises an error, a note of the error has the
+        number of the row: the rows before it, and part of it, have been learned. A row of weight 0
+        is predicted but not learned.
         """
         with rehearsed(lambda: rehearse(self, X, y)):
             return self.learn_checked(self.check(X, y, weights))

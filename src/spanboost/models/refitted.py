@@ -7,6 +7,7 @@ import numpy as np
 
 from spanboost import losses
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.errors import ModelFileError, ParameterError, UserError
 from spanboost.learners.batch import BatchLearner
 from spanboost.losses import (
@@ -132,12 +133,14 @@ class Refitted(HullBoost):
             start, end = learner.next_fit(end)
         return found
 
+    @finishes
     def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         classes, learned = self.core.d, self.labels.seen
         if losses.adds_classes(self.loss):
             self.add_classes(block.labels.shape[1])
         labels = np.array(self.core.sampled_labels(block), np.float64)
+        self.core.accept(block.rows)
         self.core.count(block)
         out = self._learn(block.rows, labels, block.weights.astype(np.float64), learned)
         for change in block.changes:

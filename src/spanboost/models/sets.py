@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.errors import ModelFileError
 from spanboost.models.calibrated import Calibrated
 from spanboost.models.intervals import BASES
@@ -140,6 +141,7 @@ class PredictionSets(HeldOutCalibrated, WrappedClassifier):
                 raise ModelFileError("the arrays of the thresholds are invalid")
         return model
 
+    @finishes
     def _learn(self, block: ClassBlock) -> tuple[Array, Array]:
         """Return the predictions and the thresholds, each made before its label."""
         known = _known_before(block.classes, self.known_classes)

@@ -293,9 +293,19 @@ class AutoSpec:
     experts: InitVar[Iterable[Any]] = ()
 
     def __post_init__(self, experts: Iterable[Any]) -> None:
+        refuse_learner(self.loss)
         check_fields(self)
         if self.past is False and self.key is not None:
             raise ParameterError("key", "needs past labels (got past=False)")
+
+
+def refuse_learner(loss: Any) -> None:
+    """Raise a TypeError if the first argument of AutoBoost is a learner."""
+    if any(hasattr(loss, name) for name in ("bank", "update", "learn_one", "partial_fit", "fit")):
+        name = type(loss).__name__
+        batch = hasattr(loss, "fit") and not hasattr(loss, "partial_fit")
+        use = f"AutoBoost(experts=[Refitted({name}(...))])" if batch else f"SpanBoost({name}(...))"
+        raise TypeError(f"AutoBoost takes no learner; use {use} (got {name})")
 
 
 def default_step(n: int) -> float:

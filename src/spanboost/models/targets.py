@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.interrupts import finishes
 from spanboost.models.html import model_html, section
 from spanboost.models.model import Model
 
@@ -38,6 +39,7 @@ class TargetModels:
         for model in self.models:
             model.threads = number
 
+    @finishes
     def learn_many(self, X: Any, Y: Array, weights: Any = None) -> Array:
         """Learn labels [rows, targets]; return the predictions, each made before its label.
 

@@ -124,7 +124,7 @@ class ExpertTeam(Model):
         """Learn a block that was checked; nothing else may have been learned since."""
         own = block.experts[0]
         try:
-            answers = self._ask_all("learn", own.rows, *own[1:])
+            answers = self._ask_all("learn", own.rows, *own._replace(given=own.learned)[1:])
         except BaseException:  # some experts have learned the block, others have not
             self.close()
             raise

@@ -73,14 +73,15 @@ class ArrayRows(NamedTuple):
 
 
 class ObjectRows:
-    """Rows of any type, passed on unchanged; never compiled."""
+    """Rows of any type, passed on as they are; never compiled."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
 
     def row(self, t: int) -> Any:
-        """Row t."""
-        return self.X[t]
+        """Row t; a copy, if a learner could change it."""
+        x = self.X[t]
+        return x.copy() if isinstance(x, dict | list | np.ndarray) else x
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from argparse import Namespace
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from spanboost.checks import finite_or_none
 from spanboost.cli.admin_client import is_address, open_admin_client
 from spanboost.cli.output.inspection import describe
 from spanboost.core.coefficients import coefficients
+from spanboost.errors import UsageError
 from spanboost.losses import predicts_scores
 from spanboost.models.booster import Booster
 from spanboost.models.choice import Choosing
@@ -22,6 +24,8 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import known_classes
 from spanboost.models.sample_loss import has_sample, sample_loss
 from spanboost.rows.block import origin_of
+
+_ADDRESS = re.compile(r"[\w.-]+:\d+")  # of a service, without http://
 
 
 def inspect(args: Namespace) -> int:
@@ -41,6 +45,8 @@ def _read(args: Namespace) -> tuple[Model, int, dict[str, Any]]:
     path, model, folder = args.model, None, dict[str, Any]()
     if (Path(path) / "snapshots").is_dir():
         path, model, folder = _read_folder(path)
+    if not os.path.exists(path) and _ADDRESS.fullmatch(path):
+        raise UsageError(f"{path}: file not found; for a service, give its address: http://{path}")
     return model or load(path), os.path.getsize(path), folder
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.atomic_files import check_writable
+from spanboost.cli.admin_client import is_address
 from spanboost.cli.from_args import (
     check_apart,
     check_replaced,
@@ -32,6 +33,8 @@ from spanboost.models.wrapper import WrappedModel
 
 def predict(args: Namespace) -> int:
     """Write a prediction for every row, in order."""
+    if is_address(args.model):
+        raise UsageError(f"-m {args.model}: predict reads a model file, not a service")
     model = load_with_schema(args.model)
     if not isinstance(model, WrappedModel):  # these are calibrated with past labels
         model = model.without_past()  # the labels of these rows never arrive

@@ -3,6 +3,8 @@
 import inspect
 from typing import Any
 
+import numpy as np
+
 from spanboost.learners.external import to_vector
 
 
@@ -28,7 +30,10 @@ class PartialFit:
 
     def predict_one(self, x: Any) -> Any:
         """Return the regressor's prediction."""
-        return self.regressor.predict(self._block(x))[0] if self.started else 0.0
+        if not self.started:
+            return 0.0
+        answers = np.asarray(self.regressor.predict(self._block(x)))
+        return answers[0] if answers.size else answers
 
     def learn_one(self, x: Any, y: float, w: float = 1.0) -> None:
         """Learn from a target."""

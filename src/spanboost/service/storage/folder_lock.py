@@ -21,6 +21,21 @@ class FolderInUseError(StateError):
     """Another process has locked the folder."""
 
 
+def check_no_other_files(folder: Path) -> None:
+    """Raise StateError if a folder without a journal contains files of another kind.
+
+    A volume has a folder `lost+found`.
+    """
+    if not folder.is_dir() or any((folder / name).is_dir() for name in ("journal", "snapshots")):
+        return
+    others = sorted({path.name for path in folder.iterdir()} - {"lock", "lost+found"})
+    if others:
+        raise StateError(
+            f"{folder} is not empty and not a state folder (it contains {others[0]!r:.60}); give a "
+            "new or empty --dir"
+        )
+
+
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Create the folder if needed, and lock it for this process."""

@@ -37,7 +37,7 @@ from spanboost.service.storage.control import (
 )
 from spanboost.service.storage.entry import Entry, decode_entry, decode_labels
 from spanboost.service.storage.file_views import close_views, open_views
-from spanboost.service.storage.folder_lock import lock_folder
+from spanboost.service.storage.folder_lock import check_no_other_files, lock_folder
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.journal_chain import read_chain
 from spanboost.service.storage.journal_swap import finish_swap
@@ -92,6 +92,7 @@ class State(ModelState):
         self._expected: Checkpoint | None = None  # the snapshot that the replay must reproduce
         self._unsaved = 0  # rows learned since the last attempt to write a snapshot
         with ExitStack() as opened:
+            check_no_other_files(folder)
             opened.enter_context(lock_folder(folder))
             self.snapshots.mkdir(exist_ok=True)
             finish_swap(folder)
