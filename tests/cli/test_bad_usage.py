@@ -33,7 +33,11 @@ from spanboost.errors import UserError
         (["-b", "99"], "must be at most 30 (got 99)"),
         (["--learner", "tree"], "invalid choice: 'tree'"),
         (["--learner", "auto"], "-n cannot be combined with --learner auto"),
-        (["--budget", "fast"], "--budget requires --learner auto"),
+        (["--learner", "trees", "--budget", "fast"], "--budget requires --learner auto (got "),
+        (
+            ["--budget", "fast"],
+            "--budget applies to --learner auto, but -n selects a single booster; leave one of",
+        ),
         (["--budget", "huge"], "invalid choice: 'huge'"),
         (["--rate", "0.1"], "--rate does not apply to trees"),
         (["--label", "prize"], "column 'prize' not found"),
@@ -73,6 +77,10 @@ from spanboost.errors import UserError
         (["-i", "none.sb"], "none.sb: file not found"),
         (["-i", "houses.sb", "-n", "8"], "-n cannot be combined with -i"),
         (["-i", "houses.sb", "--label", "size"], "--label cannot be combined with -i"),
+        (
+            ["-i", "houses.sb", "--label", "size"],
+            "which loads a complete model: it has 'label' (got 'size')",
+        ),
         (["-i", "houses.sb", "--seed", "1"], "--seed cannot be combined with -i"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
