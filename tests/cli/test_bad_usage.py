@@ -63,7 +63,12 @@ from spanboost.errors import UserError
         (["--n", "10"], "unknown option --n; did you mean -n"),
         (["--target", "price"], "unknown option --target; did you mean --label?"),
         (["--loss_function=squared"], "unknown option --loss_function; did you mean --loss?"),
-        (["--passes", "3"], "unknown option --passes; did you mean --replay?"),
+        (["--passes", "3"], "unknown option --passes; DATA is read once; --replay R learns again"),
+        (["--epochs", "3"], "unknown option --epochs; DATA is read once; --replay R learns again"),
+        (["--max-depth", "3"], "the depth of trees is set in Python, with Trees(depth=...)"),
+        (["--depth=3"], "unknown option --depth; the depth of trees is set in Python, with Trees("),
+        (["-ignore", "age"], "unknown option -ignore; did you mean --ignore?"),
+        (["-label=age"], "unknown option -label; did you mean --label?"),
         (["--sep", ";"], "unknown option --sep; did you mean --delimiter?"),
         (["--ignore", "a", "b"], "unexpected argument b; write data files next to each other"),
         (

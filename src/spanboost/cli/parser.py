@@ -112,7 +112,7 @@ pass. DATA is read once and kept in memory. Ctrl-C prints the results so far."""
   spanboost train more.csv -i houses.sb -o more.sb""",
         "spanboost.cli.commands.tune",
         "tune",
-        usage="DATA... [options]",
+        usage="DATA... [-o MODEL] [options]",
     ),
     Command(
         "predict",

@@ -18,7 +18,6 @@ from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints, resume_hints
 from spanboost.cli.compared_models import calibrated_levels, models_to_evaluate
 from spanboost.cli.finished_run import check_finished
-from spanboost.cli.own_options import accept_own_options
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
 from spanboost.cli.own_options import accept_own_options
