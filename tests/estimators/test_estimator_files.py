@@ -316,6 +316,8 @@ def test_a_search_tries_learners_with_and_without_a_budget():
         (BoostingRegressor, "n_models", "; use n_estimators"),
         (BoostingClassifier, "eta", "; use learning_rate"),
         (BoostingClassifier, "max_iter", "; use n_epochs"),
+        (BoostingRegressor, "early_stopping", '; use n_epochs="auto"'),
+        (river.BoostingRegressor, "early_stopping", ""),
         (BoostingRegressor, "budgt", "; did you mean 'budget'?"),
         (BoostingRegressor, "xyz", ""),
         (river.BoostingRegressor, "n_estimators", "; use n_models"),

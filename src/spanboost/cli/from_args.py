@@ -163,7 +163,8 @@ def load_with_schema(path: str) -> Model:
     model = load(path)
     if model.schema is None:
         raise UsageError(
-            f"{path}: the model has no schema; train it with `spanboost train` or `serve`"
+            f"{path}: the model was trained in Python and does not know the columns of files; "
+            "train it with `spanboost train` or `serve`"
         )
     return model
 
