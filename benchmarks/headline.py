@@ -7,6 +7,7 @@ names it. A test compares the pages with the results.
 import json
 import math
 import re
+import statistics
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -38,10 +39,10 @@ PAGES = (
 BLOCK = re.compile(r"(<!-- table: (\S+), .*? -->\n)\n.*?(<!-- end of table -->)", re.DOTALL)
 BATCH = {"L": "lightgbm-batch", "X": "xgboost-batch"}
 COLUMNS = {
-    AUTO: "AutoBoost",
+    AUTO: "AutoBoost, always learning",
     "previous-label": "previous label",
-    "lightgbm-batch": "LightGBM fitted once",
-    "lightgbm-refit": "LightGBM refitted",
+    "lightgbm-batch": "LightGBM, frozen after half",
+    "lightgbm-refit": "LightGBM, refitted 10 times",
 }
 SHOWN = {  # in the table of errors; a shuffled stream tells nothing by its last label
     "file": tuple(COLUMNS),
@@ -83,7 +84,7 @@ def errors() -> str:
     head = [
         "data",
         "rows",
-        *(f"{COLUMNS[name]}, {ORDERS[order]}" for order in ORDERS for name in SHOWN[order]),
+        *(f"{ORDERS[order]}: {COLUMNS[name]}" for order in ORDERS for name in SHOWN[order]),
     ]
     rows = []
     for data in TASKS:
@@ -91,7 +92,20 @@ def errors() -> str:
         there = [row for group in groups for row in group if row and "rows" in row]
         size = f"{there[0]['rows']:,}" if there else "-"
         rows.append([data, size, *(cell for group in groups for cell in _cells(group))])
-    return markdown(head, rows)
+    times = (_time(runs, name, order) for order in ORDERS for name in SHOWN[order])
+    return markdown(head, [*rows, ["time, median (AutoBoost = 1)", "", *times]])
+
+
+def _time(runs: Runs, name: str, order: str) -> str:
+    """Return the median over the data sets of a method's time, relative to that of AutoBoost."""
+    names = name, AUTO
+    pairs = ([runs.get(Key("accuracy", data, order, one)) for one in names] for data in TASKS)
+    times = [
+        theirs["seconds"] / ours["seconds"]
+        for theirs, ours in pairs
+        if theirs and ours and "seconds" in theirs and ours.get("seconds")
+    ]
+    return f"{statistics.median(times):.2g}" if times else "-"
 
 
 def _cells(group: list[dict[str, Any] | None]) -> list[str]:

@@ -142,6 +142,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # NumPy and the rest wait until a name is used: `import spanboost` costs nothing
+    if name in _ESTIMATORS:  # an AttributeError would lose its text in `from spanboost import`
+        raise ImportError(
+            f"cannot import {name!r} from {__name__!r}; import it from spanboost.sklearn or "
+            "spanboost.river",
+            name=__name__,
+        )
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
     if name in _HOMES:
@@ -153,8 +159,6 @@ def __getattr__(name: str) -> Any:
 
 
 def _hint(name: str) -> str:
-    if name in _ESTIMATORS:
-        return "; import it from spanboost.sklearn or spanboost.river"
     from spanboost.errors import did_you_mean
 
     return "" if name.startswith("_") else did_you_mean(name, __all__)

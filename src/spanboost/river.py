@@ -21,7 +21,6 @@ from spanboost.models.estimators import (
     check_regression_loss,
     constructor,
     new_model,
-    stored_parameters,
 )
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
@@ -129,7 +128,8 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         "squared", "absolute", "poisson" for counts, "gamma" for positive numbers, "tweedie:1.5", or
         another loss of `spanboost.losses`.
     budget
-        Size of learner="auto": "fast", "default", "thorough" or "exhaustive".
+        Size of learner="auto": "fast", "default", "thorough" or "exhaustive". Other learners ignore
+        it, so that a search can try several learners.
     label_range
         Range of the labels: "auto" follows the labels; a label far outside the others is learned
         as if it were closer. "growing" grows to include every label. "auto-zero" and
@@ -211,7 +211,7 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator = cls(**stored_parameters(parts.state["parameters"]))
+        estimator = cls(**parts.state["parameters"])
         (estimator._model,) = parts.models
         return estimator
 
@@ -270,7 +270,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator = cls(**stored_parameters(parts.state["parameters"]))
+        estimator = cls(**parts.state["parameters"])
         estimator._targets.models |= zip(parts.state["targets"], parts.models, strict=True)
         return estimator
 
@@ -382,7 +382,7 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator = cls(**stored_parameters(parts.state["parameters"]))
+        estimator = cls(**parts.state["parameters"])
         emerging = estimator._emerging
         (emerging.model,) = parts.models
         emerging.table.add(parts.state["classes"])

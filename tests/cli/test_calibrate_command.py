@@ -43,7 +43,9 @@ def test_predicted_probabilities_are_calibrated(shell, flowers, tmp_path):
     assert "`evaluate` measures it on unseen rows; before calibration\n" in shown
     found = json.loads(shell("inspect", model, "--json").out)
     assert found["kept_loss"] == sample_loss(load(model).model).loss
-    assert "prediction" in shell("explain", flowers, "-m", model).out
+    assert ", probability before calibration 0." in shell("explain", flowers, "-m", model).out
+    plain = shell("explain", flowers, "-m", tmp_path / "model0.sb").out
+    assert ", probability 0." in plain
 
 
 def test_a_resumed_run_writes_the_same_model(shell, flowers, tmp_path):

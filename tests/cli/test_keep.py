@@ -7,7 +7,10 @@ import json
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyarrow.csv import WriteOptions, write_csv
 from streams import put
+
+from spanboost.cli.output.predictions import open_writer
 
 ROWS = [
     {"id": f"00{k}", "size": 40 + 3 * k, "city": ["Ulm", "Bonn, am Rhein", 'the "Hague"'][k % 3]}
@@ -95,3 +98,37 @@ def test_bad_names_are_errors(shell, trained, tmp_path):
     shell("train", text, "-o", tmp_path / "vw.sb", "--learner", "linear")
     wrong = shell("predict", text, "-m", tmp_path / "vw.sb", "--keep", "id", status=2).err
     assert "--keep requires named columns; vw files have none" in wrong
+
+
+def test_text_is_quoted_only_if_it_must_be(shell, trained, tmp_path):
+    path = put(tmp_path, "new.csv", as_text(ROWS))
+    lines = shell("predict", path, "-m", trained, "--keep", "id,city").out.splitlines()
+    assert lines[0] == "id,city,prediction"
+    assert lines[1].startswith("000,Ulm,")
+    assert lines[2].startswith('001,"Bonn, am Rhein",')
+    assert lines[3].startswith('002,"the ""Hague""",')
+
+
+def test_every_field_survives_the_csv_file(tmp_path):
+    texts = ["", " a ", "a,b", '"', "line\nbreak", "c\r", "A00000", "007", "\u00fc", None]
+    numbers = [0.1, 1e300, -0.0, float("nan"), 5.0, 1e-7, 3.5, 2.0, 1.0, None]
+    whole = pa.table({"a,b": texts, "n": numbers, "k": pa.array(range(10), pa.int32())})
+    for block in (1, 3, 10):
+        with open_writer(str(tmp_path / "out.csv")) as output:
+            output.write(whole.slice(0, 0))
+            for start in range(0, 10, block):
+                output.write(whole.slice(start, block))
+        found = (tmp_path / "out.csv").read_bytes()
+        expected = io.StringIO()
+        writer = csv.writer(expected)  # which then quotes carriage returns, too
+        writer.writerow(["a,b", "n", "k"])
+        columns = [pa_csv(whole.column("n")), whole.column("k").to_pylist()]
+        writer.writerows(zip(texts, *columns, strict=True))
+        assert found.decode() == expected.getvalue().replace("\r\n", "\n")
+
+
+def pa_csv(column):
+    """Return numbers as pyarrow writes them in a CSV file."""
+    out = io.BytesIO()
+    write_csv(pa.table({"n": column}), out, WriteOptions(include_header=False))
+    return out.getvalue().decode().splitlines()

@@ -66,6 +66,8 @@ def test_version_and_help(capsys):
         (["help"], "Start with `spanboost demo`"),
         ([], "Start with `spanboost demo`"),
         (["train", "--help"], "usage: spanboost train DATA... -o MODEL [options] Learn from DATA"),
+        (["tune", "--help"], "usage: spanboost tune DATA... [-o MODEL] [options] Run every"),
+        (["train", "--help"], "--decimal MARK Decimal mark of the numbers in CSV files: a point"),
     ):
         with pytest.raises(SystemExit) as stop:
             main(words)

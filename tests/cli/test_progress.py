@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from streams import EVERY, LINEAR
+from streams import EVERY, LINEAR, put
 
 from spanboost.cli.output.summary import Speed, describe_speed
 
@@ -167,3 +167,19 @@ def test_paragraphs_of_a_help_text_stay_apart(shell):
     text = shell("explain", "--help").out
     assert "experts.\n\nThe rows add up" in text
     assert ".  The" not in text
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "tune"])
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_quiet_keeps_the_notes_on_how_data_are_read(command, quiet, shell, tmp_path):
+    rows = "".join(f"id{t:05},{t % 7},{t % 3}\n" for t in range(300))
+    data = put(tmp_path, "sales.csv", f"id,size,sold\n{rows}".encode())
+    output = ["-o", tmp_path / "sales.sb"] if command == "train" else []
+    printed = shell(command, data, "--learner", "linear", "-n", "2", *output, *quiet).err
+    notes = [line for line in printed.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 1
+    assert "'id'" in notes[0]
+    if quiet:
+        assert printed.splitlines() == notes
+    elif command != "tune":
+        assert printed.splitlines()[0].startswith("reading ")

@@ -38,6 +38,25 @@ def test_compiling_is_announced_again_after_a_pause(monkeypatch, capsys):
     assert "compiling" in capsys.readouterr().err
 
 
+def test_a_command_announces_compiling_once(monkeypatch, capsys):
+    now = 1000.0
+    monkeypatch.setattr(compile_time.time, "perf_counter", lambda: now)
+    monkeypatch.setattr(dispatchers, "compiling", watch := compile_time.Stopwatch())
+    monkeypatch.setattr(dispatchers, "_announced", [-math.inf])
+    for _ in range(2):  # two commands in one process
+        announced = []
+        with compile_time.announce_once():
+            for _ in range(3):
+                now += 2 * compile_time.PAUSE
+                with watch:
+                    dispatchers._before_compiling()
+                announced.append("spanboost warmup" in capsys.readouterr().err)
+        assert announced == [True, False, False]
+    now += 2 * compile_time.PAUSE
+    dispatchers._before_compiling()  # after the commands, as before
+    assert "up to a minute or two on two cores" in capsys.readouterr().err
+
+
 def test_only_the_first_call_compiles():
     began, before = time.perf_counter(), compile_seconds()
     function = get_dispatcher(add_squares, keep=False, counted=False)

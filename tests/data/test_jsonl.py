@@ -296,7 +296,11 @@ def test_predicting_needs_neither_labels_nor_weights_and_learns_nothing():
         ('{"a": 1e39, "label": 3}', "'a' is too large for a 32-bit float"),
         ('{"a": NaN, "label": 3}', "NaN is not valid JSON"),
         ('{"a": "\\ud800", "label": 3}', "a string contains an unpaired surrogate"),
-        ('{"a": 1}', "the label is missing: no key 'label'; name its key with --label"),
+        (
+            '{"a": 1, "b": 2}',
+            "the label is missing: no key 'label'; name its key with --label; "
+            "the keys are 'a', 'b'",
+        ),
         ('{"lable": 1}', "the label is missing: no key 'label'; did you mean 'lable'?"),
         ('{"label": null}', "key 'label': the label is missing"),
         ('{"label": {}}', "the label must be a number, a string or a boolean (got an object)"),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from spanboost import Calibrated, load, river, save, sklearn
+from spanboost import Calibrated, explain, load, river, save, sklearn
 
 ROWS = 2000
 
@@ -35,6 +35,8 @@ def test_probabilities_of_held_out_rows_are_better(classes, passes, tmp_path):
         chances = model.predict_proba(X[1000:])
         np.testing.assert_allclose(chances.sum(axis=1), 1)
         losses.append(log_loss(y[1000:], chances, labels=model.classes_))
+        name = "probability before calibration" if calibrated else "probability"
+        assert f", {name} 0." in repr(explain(model, X[0]))
     assert losses[1] < (1.02 if classes == 2 else 0.9) * losses[0]  # from 100 held-out rows
     assert isinstance(model.model_, Calibrated)
     assert clone(model).calibrated is True

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import SGDRegressor
+from sklearn.model_selection import GridSearchCV
 
 from spanboost import ModelFileError, Trees, explain, load, river, save
 from spanboost.losses import Huber
@@ -280,27 +281,32 @@ def test_estimators_of_river_are_explained():
     assert explain(several, x).prediction.tolist() == list(several.predict_one(x).values())
 
 
-def test_the_budget_of_another_learner_is_refused_and_left_out_of_earlier_files():
+def test_learners_other_than_auto_ignore_the_budget(tmp_path):
     given = {"learner": "linear", "budget": "thorough"}
-    message = (
-        r"budget applies only to learner 'auto' \(got budget='thorough' and learner='linear'\)"
+    plain, model = (BoostingRegressor(**one, **SMALL) for one in ({"learner": "linear"}, given))
+    expected = plain.fit(X, y).predict(X)
+    assert (model.fit(X, y).predict(X) == expected).all()
+    assert saved(model, tmp_path).get_params()["budget"] == "thorough"
+    assert (saved(model, tmp_path).predict(X) == expected).all()
+    online, other = river.BoostingRegressor("linear"), river.BoostingRegressor(**given)
+    for x, k in STREAM:
+        online.learn_one(x, k)
+        other.learn_one(x, k)
+    twin = saved(other, tmp_path)
+    for x, _ in STREAM:
+        assert twin.predict_one(x) == other.predict_one(x) == online.predict_one(x)
+
+
+def test_a_search_tries_learners_with_and_without_a_budget():
+    model = BoostingRegressor(budget="fast", random_state=0, n_epochs=1)
+    search = GridSearchCV(
+        model, {"learner": ["auto", "trees", "linear"]}, cv=2, error_score="raise"
     )
-    X, y = [[1.0], [2.0]], [1.0, 2.0]
-    with pytest.raises(ValueError, match=message):
-        BoostingRegressor(**given).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        river.BoostingRegressor(**given)
-    online = river.BoostingRegressor("linear")
-    online.learn_one({"a": 1.0}, 2.0)
-    for model in (BoostingRegressor("linear").fit(X, y), online):
-        parts = model.to_parts()
-        earlier = parts.state | {"parameters": parts.state["parameters"] | given}
-        again = type(model).from_parts(parts._replace(state=earlier))
-        assert again.budget == "default"
-        if model is online:
-            assert again.predict_one({"a": 1.0}) == model.predict_one({"a": 1.0})
-        else:
-            assert (again.predict(X) == model.predict(X)).all()
+    assert len(search.fit(X, y).cv_results_["params"]) == 3
+    with pytest.raises(ValueError, match="budget must be 'fast'"):
+        BoostingRegressor("linear", budget="huge").fit(X, y)
+    with pytest.raises(ValueError, match="n_estimators does not apply to learner 'auto'"):
+        BoostingRegressor(n_estimators=4).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -310,6 +316,8 @@ def test_the_budget_of_another_learner_is_refused_and_left_out_of_earlier_files(
         (BoostingRegressor, "n_models", "; use n_estimators"),
         (BoostingClassifier, "eta", "; use learning_rate"),
         (BoostingClassifier, "max_iter", "; use n_epochs"),
+        (BoostingRegressor, "early_stopping", '; use n_epochs="auto"'),
+        (river.BoostingRegressor, "early_stopping", ""),
         (BoostingRegressor, "budgt", "; did you mean 'budget'?"),
         (BoostingRegressor, "xyz", ""),
         (river.BoostingRegressor, "n_estimators", "; use n_models"),

@@ -320,8 +320,9 @@ def test_other_files_are_refused(tmp_path):
     path.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ModelFileError, match="not a model file, or a damaged one"):
         load(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         load(tmp_path / "nowhere")
+    assert str(caught.value) == f"{tmp_path / 'nowhere'}: file not found"
 
 
 class Mean:

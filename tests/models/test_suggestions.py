@@ -3,7 +3,7 @@
 import pytest
 
 import spanboost
-from spanboost import AutoBoost, Drift, LinearSGD, SpanBoost, tune
+from spanboost import AutoBoost, Drift, LinearSGD, SpanBoost, Trees, tune
 from spanboost.errors import did_you_mean
 from spanboost.models.estimators import named_loss
 from spanboost.models.model_spec import ModelSpec
@@ -84,7 +84,6 @@ def test_a_value_that_is_not_a_name_has_no_suggestion():
     ("name", "hint"),
     [
         ("AutoBost", "; did you mean 'AutoBoost'?"),
-        ("BoostingRegressor", "; import it from spanboost.sklearn or spanboost.river"),
         ("nonsense", ""),
     ],
 )
@@ -92,3 +91,27 @@ def test_a_name_that_the_package_does_not_have(name, hint):
     with pytest.raises(AttributeError) as caught:
         getattr(spanboost, name)
     assert str(caught.value) == f"module 'spanboost' has no attribute {name!r}{hint}"
+
+
+@pytest.mark.parametrize("name", ["BoostingRegressor", "BoostingClassifier"])
+def test_an_import_of_an_estimator_names_the_modules_that_have_it(name):
+    with pytest.raises(ImportError, match=r"from spanboost\.sklearn or spanboost\.river$"):
+        exec(f"from spanboost import {name}")
+
+
+@pytest.mark.parametrize("model", [AutoBoost(), SpanBoost(Trees(), n=2)], ids=["auto", "span"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("fit", "; use learn_many(X, y), or the estimators of spanboost.sklearn"),
+        ("predict", "; use predict_many(X), or the estimators of spanboost.sklearn"),
+        ("predict_proba", "; use BoostingClassifier of spanboost.sklearn or spanboost.river"),
+        ("_nothing", ""),
+        ("xyz", ""),
+    ],
+)
+def test_a_method_of_another_library_gets_the_name_that_it_has_here(model, name, hint):
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError) as caught:
+        getattr(model, name)
+    assert str(caught.value) == f"{type(model).__name__!r} object has no attribute {name!r}{hint}"

@@ -212,6 +212,19 @@ def test_the_tables_of_the_pages_match_the_results(page):
     assert headline.filled(text) == text  # else: python -m benchmarks.headline
 
 
+def test_the_table_of_errors_ends_in_the_times_relative_to_autoboost(monkeypatch):
+    seconds = {"auto-default": 2.0, "lightgbm-batch": 1.0}
+    there = {
+        key: one | {"seconds": seconds[key.method]} if key.method in seconds else one
+        for key, one in everywhere(1.0, 2.0).items()
+    }
+    slow = Key("accuracy", "bank", "file", "lightgbm-batch")  # the median leaves it out
+    there[slow] = there[slow] | {"seconds": 1000.0}
+    monkeypatch.setattr(headline, "read", lambda *_: there)
+    last = headline.errors().splitlines()[-1]
+    assert last == "| time, median (AutoBoost = 1) |  | 1 | - | 0.5 | - | 1 | 0.5 | - |"
+
+
 def test_a_method_without_any_run_is_not_a_row_or_column():
     there = everywhere(1.0, 2.0)
     page = tables.page({key: one for key, one in there.items() if key.method != "river-srp"})

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 import spanboost
 
@@ -15,6 +16,23 @@ ROOT = Path(__file__).parents[2]
 
 def shell_blocks(text):
     return re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_readme_leads_to_every_guide():
+    sections = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    guides = {
+        page
+        for section in sections
+        for title, pages in section.items()
+        if title in ("Getting started", "Learners")
+        for one in pages
+        for page in one.values()
+    }
+    linked = re.findall(r"\]\(docs/([\w-]+\.md)", (ROOT / "README.md").read_text())
+    assert len(guides) > 15
+    assert guides <= {*linked}
+    for page in ("quickstart.md", "python.md"):
+        assert "(scikit-learn.md)" in (ROOT / "docs" / page).read_text()
 
 
 def test_ci_runs_the_test_command_of_the_readme():

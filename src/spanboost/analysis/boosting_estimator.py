@@ -25,7 +25,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.estimator_rows import EstimatorRows
 from spanboost.losses import Loss
 from spanboost.models.estimator_files import EstimatorParts
-from spanboost.models.estimators import new_model, stored_parameters
+from spanboost.models.estimators import new_model
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.targets import TargetModels, check_targets, join_targets, models_of
@@ -65,7 +65,8 @@ learning_rate : float, "auto" or None
     The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n; "auto" chooses
     it from the stream.
 budget : "fast", "default", "thorough" or "exhaustive"
-    Size of learner="auto": more boosters, lower error, more time.
+    Size of learner="auto": more boosters, lower error, more time. Other learners ignore it, so
+    that a search can try several learners.
 recent : bool or None
     Whether learner="auto" corrects its predictions by the last 1,000 rows that it has learned, to
     follow drift (docs/drift.md). None: if ``partial_fit`` creates the model, with all budgets
@@ -160,7 +161,7 @@ class BoostingEstimator(BaseEstimator):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator, state = cls(**stored_parameters(parts.state["parameters"])), parts.state
+        estimator, state = cls(**parts.state["parameters"]), parts.state
         for name in _ATTRIBUTES & state["attributes"].keys():
             setattr(estimator, name, state["attributes"][name])
         estimator.model_ = join_targets(parts.models, state["several"])

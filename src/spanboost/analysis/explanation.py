@@ -44,13 +44,15 @@ class Explanation(ExplanationParts):
 
     Attributes:
         classes: The labels of the classes; empty if the prediction is no class.
-        chances: Their probabilities; None if the model has none.
+        chances: Their probabilities, before a calibration; None if the model has none.
+        calibrated: Whether the model calibrates these probabilities when it predicts.
         log_link: Whether the prediction is the logarithm of the predicted mean.
     """
 
     classes: Sequence[Any]
     chances: Array | None
     log_link: bool
+    calibrated: bool
 
     def __new__(
         cls,
@@ -61,15 +63,16 @@ class Explanation(ExplanationParts):
         classes: Sequence[Any] = (),
         chances: Array | None = None,
         log_link: bool = False,
+        calibrated: bool = False,
     ) -> Self:
         """Return an explanation with these parts."""
         explanation = super().__new__(cls, prediction, base, contributions, rest)
         explanation.classes, explanation.chances = classes, chances
-        explanation.log_link = log_link
+        explanation.log_link, explanation.calibrated = log_link, calibrated
         return explanation
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (*self, self.classes, self.chances, self.log_link)
+        return (*self, self.classes, self.chances, self.log_link, self.calibrated)
 
     def main_parts(self, most: int) -> list[Part]:
         """Return the base, at most this many features, their rest, and `rest` if it matters."""
@@ -144,6 +147,11 @@ class Explanation(ExplanationParts):
         return self._predicted_class if np.ndim(self.prediction) else 1
 
     @property
+    def chance_name(self) -> str:
+        """What `chances` are, in words."""
+        return "probability before calibration" if self.calibrated else "probability"
+
+    @property
     def sum_name(self) -> str:
         """What the parts add up to, in words; of the scores of classes, that of `__repr__`."""
         if len(self.classes):
@@ -155,7 +163,7 @@ class Explanation(ExplanationParts):
 
     def _class_title(self) -> str:
         k = self._predicted_class
-        sure = "" if self.chances is None else f", probability {self.chances[k]:z.4g}"
+        sure = "" if self.chances is None else f", {self.chance_name} {self.chances[k]:z.4g}"
         return f"prediction {self.classes[k]}{sure}"
 
     def _repr_html_(self) -> str:

@@ -66,7 +66,8 @@ def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
 
     For classes, the parts add up to scores. Two classes have one, the log-odds of the second class
     for logistic loss. More classes have one each, relative to the mean over all classes, as only
-    their differences matter. `classes` are the labels, and `chances` their probabilities.
+    their differences matter. `classes` are the labels, and `chances` their probabilities,
+    before the calibration of a calibrated model.
 
     The prediction of a booster is a weighted sum over its copies. The weight of a copy is the
     product of the steps and shrinkages of Algorithm 1 or 2 and of the factors by which this row's
@@ -143,7 +144,8 @@ def _interpret(found: Explanation, model: Model, classes: Sequence[Any]) -> Expl
     chances = None
     if isinstance(model.loss_, Logistic | Softmax):
         (chances,) = probabilities(np.array([found.prediction]))
-    return Explanation(*found, classes=[*classes], chances=chances)
+    calibrated = model.uncalibrated is not model
+    return Explanation(*found, classes=[*classes], chances=chances, calibrated=calibrated)
 
 
 def _class_labels(model: Model) -> Sequence[Any]:

@@ -80,8 +80,9 @@ def _add_reading(parser: Any) -> None:
     data.add_argument(
         "--decimal",
         choices=(".", ","),
-        help="Decimal mark of the numbers in CSV files (default: found in the first lines; a point "
-        "if commas separate the fields)",
+        metavar="MARK",
+        help="Decimal mark of the numbers in CSV files: a point '.' or a comma ',' (default: found "
+        "in the first lines; a point if commas separate the fields)",
     )
     data.add_argument(
         "--on-error",
@@ -252,7 +253,7 @@ def add_run(parser: Any) -> None:
     run.add_argument(
         "--json", action="store_true", help="Print the result as a JSON object on standard output"
     )
-    quiet = "Print no progress; `evaluate` prints only its result, `train` nothing"
+    quiet = "Print only notes on how DATA is read and, for `evaluate`, the result"
     run.add_argument("--quiet", action="store_true", help=quiet)
     plots = parser.add_argument_group("plots (.png or .svg)")
     plots.add_argument("--plot", metavar="FILE", help="Plot the loss curves")

@@ -10,13 +10,13 @@ from spanboost.cli.from_args import (
     OPTIONS,
     build_model,
     load_with_schema,
-    refuse_with_model,
     schema_from_args,
     spec_from_args,
     usage_errors,
     with_calibration,
     with_intervals,
 )
+from spanboost.cli.own_options import accept_own_options
 from spanboost.data.schema import Schema
 from spanboost.data.target import NumberTarget
 from spanboost.errors import UsageError, did_you_mean
@@ -43,7 +43,6 @@ SPELLINGS = OWN | {
 def models_to_evaluate(args: Namespace, form: str) -> dict[str, Model]:
     """Return the models by name, in order. All read rows by the schema of the first."""
     if args.initial is not None:
-        refuse_with_model(args, "-i")
         return _with_wrappers(args, _models_with_initial(args, form))
     spec = spec_from_args(args, form)
     schema = schema_from_args(args, form, spec)
@@ -108,6 +107,7 @@ def _specs(args: Namespace, spec: ModelSpec) -> dict[str, ModelSpec]:
 def _models_with_initial(args: Namespace, form: str) -> dict[str, Model]:
     """Return the model of -i and those of --compare, each a model file or a new model."""
     first = load_with_schema(args.initial)
+    accept_own_options(args, "-i", first)
     if args.compare is None:
         return {"model": first}
     models = {args.initial: first}

@@ -88,7 +88,12 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     others = (getattr(args, "compare", None) or "").split(",")
     learners = (spec.learner, *(entry.partition(":")[0] for entry in others))
     if args.budget is not None and AUTO not in learners:
-        raise UsageError("--budget requires --learner auto")
+        if args.learner is None:
+            raise UsageError(
+                f"--budget applies to --learner auto, but {option_name(chosen[0])} selects a "
+                "single booster; leave one of them out"
+            )
+        raise UsageError(f"--budget requires --learner auto (got --learner {args.learner})")
     for name in ("memory", "replay_weight"):
         if given[name] is not None and not spec.replay:
             raise UsageError(f"{option_name(name)} requires --replay")
@@ -158,7 +163,8 @@ def load_with_schema(path: str) -> Model:
     model = load(path)
     if model.schema is None:
         raise UsageError(
-            f"{path}: the model has no schema; train it with `spanboost train` or `serve`"
+            f"{path}: the model was trained in Python and does not know the columns of files; "
+            "train it with `spanboost train` or `serve`"
         )
     return model
 

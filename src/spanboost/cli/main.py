@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from spanboost.cli.parser import parser
 from spanboost.cli.usage import fitting_hints
+from spanboost.compiling.compile_time import announce_once
 from spanboost.data.messages.addresses import hide_password
 from spanboost.errors import ClusterError, UserError
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser(words[0] if words else "").parse_args(attach_values(words))
     args.words = [*map(hide_password, words)]  # for reports
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), announce_once():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             return int(args.command(args))
     except KeyboardInterrupt:

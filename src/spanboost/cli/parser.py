@@ -36,7 +36,7 @@ COMMANDS = (
 Run base learners alone, boosted stumps and AutoBoost on a generated stream whose rule changes
 halfway. Print the average squared loss after 1, 2, 4, 8, ... rows. Then compare AutoBoost with the
 best learner alone, and with gradient boosted trees that are refitted to all rows so far, before and
-after the change. The first run compiles the code (up to a minute); later runs take seconds.""",
+after the change. The first run compiles for up to a minute or two; later runs take seconds.""",
         """examples:
   spanboost demo
   spanboost demo --rows 100000 -n 64
@@ -112,7 +112,7 @@ pass. DATA is read once and kept in memory. Ctrl-C prints the results so far."""
   spanboost train more.csv -i houses.sb -o more.sb""",
         "spanboost.cli.commands.tune",
         "tune",
-        usage="DATA... [options]",
+        usage="DATA... [-o MODEL] [options]",
     ),
     Command(
         "predict",

@@ -14,11 +14,16 @@ _OTHER_NAMES = {  # what options are called elsewhere
     **dict.fromkeys(("sep", "separator", "field-separator"), "delimiter"),
     **dict.fromkeys(("drop", "exclude", "skip-columns", "ignore-columns"), "ignore"),
     **dict.fromkeys(("loss-function", "objective", "criterion"), "loss"),
-    **dict.fromkeys(("passes", "epochs", "n-epochs", "num-epochs"), "replay"),
     **dict.fromkeys(("final-regressor", "out", "save"), "output"),
     **dict.fromkeys(("initial-regressor", "resume-from"), "initial"),
     **dict.fromkeys(("random-state", "random-seed"), "seed"),
 }
+_DEPTH = "; the depth of trees is set in Python, with Trees(depth=...) (docs/trees.md)"
+_PASSES = "; DATA is read once; --replay R learns again from recent rows"
+_ADVICE = {  # options of other programs that have no counterpart
+    **dict.fromkeys(("max-depth", "depth", "num-leaves"), ("--learner", _DEPTH)),
+    **dict.fromkeys(("passes", "epochs", "n-epochs", "num-epochs"), ("--replay", _PASSES)),
+}  # the first one is an option without which the command cannot use the advice
 _ADVISED = re.compile(r"(?:use|with) (--?[a-z][a-z-]*)")  # options that hints name
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$")
 
@@ -96,6 +101,8 @@ class CommandParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("--") and " " not in name and name not in known:
                 self.error(f"unknown option {name}{_suggest_option(name, [*known])}")
+            if len(name) > 2 and f"-{name}" in known:  # argparse would read -i gnore
+                self.error(f"unknown option {name}; did you mean -{name}?")
 
 
 def fitting_hints(message: str, flags: Collection[str]) -> str:
@@ -118,6 +125,9 @@ def _suggest_option(name: str, known: Sequence[str]) -> str:
     """Return a suggestion for an unknown option; dashes and underscores count as equal."""
     flags = {flag.lstrip("-"): flag for flag in known}
     plain = name.lstrip("-").replace("_", "-")
+    needed, advice = _ADVICE.get(plain, ("", ""))
+    if needed in known:
+        return advice
     if meant := flags.get(_OTHER_NAMES.get(plain, "")):
         return f"; did you mean {meant}?"
     hint = did_you_mean(plain, [*flags])

@@ -4,6 +4,8 @@ import functools
 import math
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 PAUSE = 3.0  # seconds between stretches that count as apart
@@ -49,6 +51,22 @@ class Stopwatch:
 
 
 compiling = Stopwatch()
+_commands: list[float] = []  # when the commands that are running began
+
+
+@contextmanager
+def announce_once() -> Iterator[None]:
+    """Announce compiling at most once inside the block; elsewhere, it is after each pause."""
+    _commands.append(time.perf_counter())
+    try:
+        yield
+    finally:
+        _commands.pop()
+
+
+def is_announced(watch: Stopwatch, announced: float) -> bool:
+    """Return whether the last announcement, at this time, stands for what is compiled now."""
+    return announced >= (_commands[-1] if _commands else watch.resumed)
 
 
 def compile_seconds() -> float:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spanboost.compiling import numba_internals
-from spanboost.compiling.compile_time import compiling, measure_compiling
+from spanboost.compiling.compile_time import compiling, is_announced, measure_compiling
 from spanboost.compiling.registration import overload_name, register_kernels
 from spanboost.compiling.source_stamp import source_stamp
 
@@ -113,11 +113,15 @@ def _uses_internals() -> bool:
 def _before_compiling() -> None:
     register_waiting()
     with _announcing:
-        if compiling.resumed > _announced[0]:
+        if not is_announced(compiling, _announced[0]):
             _announce_compiling()
             _announced[0] = time.perf_counter()
 
 
 def _announce_compiling() -> None:
-    text = "compiling for this kind of model and this task; later runs load the result from disk"
-    print(f"spanboost: {text}", file=sys.stderr)
+    print(
+        "spanboost: compiling for this kind of model and task, which takes up to a minute or two "
+        "on two cores; each new loss, learner and task does it once on this machine, and "
+        "`spanboost warmup` does it ahead",
+        file=sys.stderr,
+    )

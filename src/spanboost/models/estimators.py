@@ -21,7 +21,7 @@ from spanboost.losses import (
 )
 from spanboost.losses.constants import WITH_NUMBER
 from spanboost.models.model import Model
-from spanboost.models.model_spec import AUTO, ModelSpec
+from spanboost.models.model_spec import ModelSpec
 from spanboost.models.spec import (
     AutoSpec,
     parameter_names,
@@ -89,31 +89,10 @@ def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:
     """
     local = dict(names) | {name: name for name in shared_defaults()}
     stored = {name: getattr(estimator, own) for name, own in local.items()}
-    _check_budget(stored)
     if isinstance(stored["learner"], str) and stored["learner"] == "ball":
         raise ValueError("learner 'ball' needs a bound on the rows: pass LinearBall(x_norm=...)")
     with parameter_names({**names, "eta": names["step"]}):
         return ModelSpec(**stored | given).build()
-
-
-def _check_budget(parameters: Mapping[str, Any]) -> None:
-    """Raise a ParameterError for the budget of another learner than "auto"."""
-    if "budget" not in stored_parameters(parameters) and parameters["budget"] != AutoSpec.budget:
-        raise ParameterError(
-            "budget",
-            f"applies only to learner 'auto' (got budget={parameters['budget']!r} and "
-            f"learner={parameters['learner']!r:.40})",
-        )
-
-
-def stored_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an estimator from its file, as its constructor takes them.
-
-    Earlier versions ignored the budget of other learners than "auto"; now it is refused.
-    """
-    learner = parameters["learner"]
-    auto = isinstance(learner, str) and learner == AUTO
-    return {name: value for name, value in parameters.items() if auto or name != "budget"}
 
 
 def check_regression_loss(loss: Any) -> None:

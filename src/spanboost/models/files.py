@@ -132,11 +132,20 @@ def _load(path: str | os.PathLike[str], trusted: bool) -> tuple[Model, Any]:
         return restore(*read(Path(path)), trusted)
 
 
+class MissingFileError(FileNotFoundError):
+    """A model file that does not exist."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: file not found"
+
+
 @contextmanager
 def describe_errors(name: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of reading a file into one sentence that names the file."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise MissingFileError(error.errno, error.strerror, str(name)) from None
     except ModelFileError as error:
         # the error may quote the file: keep it short, without line breaks and control characters
         text = "".join(c if c.isprintable() else " " for c in f"{error!s:.400}")

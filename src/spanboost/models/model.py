@@ -46,6 +46,14 @@ class Composition(NamedTuple):
     constant: Any  # added to the weighted sum
 
 
+_OF_SKLEARN = "or the estimators of spanboost.sklearn"
+_METHODS = {  # what scikit-learn calls the methods
+    **dict.fromkeys(("fit", "partial_fit"), f"; use learn_many(X, y), {_OF_SKLEARN}"),
+    "predict": f"; use predict_many(X), {_OF_SKLEARN}",
+    "predict_proba": "; use BoostingClassifier of spanboost.sklearn or spanboost.river",
+}
+
+
 class Model:
     """The interface of all models, with the methods that they share."""
 
@@ -53,6 +61,12 @@ class Model:
     threads: int | None = None  # number of threads to use; None: one for each processor
     has_experts: ClassVar[bool] = False  # whether the parts can learn on different machines
     why_not_covered: ClassVar[str | None] = None  # why the paper's theorems do not cover it
+
+    if not TYPE_CHECKING:  # for a type checker, a model would have every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(text + _METHODS.get(name, ""), name=name, obj=self)
 
     @property
     def schema(self) -> Any:

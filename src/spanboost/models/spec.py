@@ -36,12 +36,14 @@ CHOOSE = "auto"  # the value of n and eta that stands for a choice made online
 _COPIES = {"trees": COPIES_OF_TREES, "ridge": 1}  # a sum of least-squares fits is such a fit
 LARGEST_REPLAY = 1000
 _TREES = "learner=Trees(depth=...)"
+_EPOCHS = 'n_epochs="auto"'
 _OTHER_NAMES = {  # what parameters are called elsewhere: names here, or what to write
     "max_depth": _TREES,
     "depth": _TREES,
     **dict.fromkeys(("n", "n_estimators", "n_models", "iterations"), "n"),
     **dict.fromkeys(("eta", "step", "learning_rate", "lr"), "step"),
     **dict.fromkeys(("objective", "criterion", "loss_function"), "loss"),
+    **dict.fromkeys(("early_stopping", "validation_fraction", "n_iter_no_change"), _EPOCHS),
     **dict.fromkeys(("max_iter", "n_iter", "epochs", "num_epochs"), "n_epochs"),
     **dict.fromkeys(("random_state", "seed"), "seed"),
 }
@@ -360,7 +362,7 @@ def unknown_parameter(cls: str, name: str, names: Mapping[str, str], known: Coll
     """
     meant = _OTHER_NAMES.get(name, "")
     own = names.get(meant, meant)
-    found = own in known or (own == _TREES and "learner" in known)
+    found = own.partition("=")[0] in known
     hint = f"; use {own}" if found else did_you_mean(name, known)
     if not hint and "budget" in known and meant in ("n", "step", _TREES):
         hint = "; its experts are given, and a larger budget has more of them"

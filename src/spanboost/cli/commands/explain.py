@@ -72,7 +72,7 @@ def _describe(model: Model, place: str, explanation: Explanation, top: int) -> I
     given = np.exp(explanation.prediction) if log_link else explanation.prediction
     (answer,) = prediction_table(model, np.array([given])).to_pylist()
     probability = answer.get(f"p_{answer['prediction']}")
-    sure = "" if probability is None else f", probability {probability:z.4g}"
+    sure = "" if probability is None else f", {explanation.chance_name} {probability:z.4g}"
     predicted = answer["prediction"]
     shown = predicted if isinstance(predicted, str) else f"{predicted:z.6g}"
     yield f"{place}: prediction {shown}{sure}"

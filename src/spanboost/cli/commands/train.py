@@ -20,6 +20,7 @@ from spanboost.cli.compared_models import calibrated_levels, models_to_evaluate
 from spanboost.cli.finished_run import check_finished
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
+from spanboost.cli.own_options import accept_own_options
 from spanboost.cli.ray_options import (
     check_evaluation,
     check_team,
@@ -198,8 +199,9 @@ def _identity(args: Namespace, stream: Stream, spec: Any, model: Model) -> dict[
 
 def _load_initial(args: Namespace) -> Model:
     """Load the model that -i names."""
-    from_args.refuse_with_model(args, "-i")
-    return from_args.load_to_learn(args.initial)
+    model = from_args.load_to_learn(args.initial)
+    accept_own_options(args, "-i", model)
+    return model
 
 
 def _make_witness(args: Namespace, model: Model) -> Witness:

@@ -44,6 +44,7 @@ from spanboost.tuning.search import (
 SHOWN = 20  # configurations in the table
 OPTIONS = {"eta": "step"}  # parameters whose option has another name
 TUNED = ("rate", "eta", "scale", "feedback", "hidden")
+OF_LEARNERS = {"rate", "hidden"}  # parameters that not every learner has
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -155,6 +156,9 @@ def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
     n = args.n or ModelSpec(learner=args.learner).copies
     given = {name: getattr(args, OPTIONS.get(name, name)) for name in TUNED}
     given = {name: values for name, values in given.items() if values is not None}
+    for name in OF_LEARNERS & given.keys():
+        if not hasattr(base.learner, name):
+            raise UsageError(f"--{name} does not apply to {args.learner}; leave it out")
     grid = default_grid(base.learner, n) | given
     varied = ("learner", "n", *BOOSTER_PARAMETERS)
     fixed = {
@@ -173,7 +177,7 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
             rows.append(batch)
             bar.update(stream.position_after(sum(one.rows for one in rows)) - bar.n)
     for note in stream.problems.notes:
-        log(args, f"note: {note}")
+        print(f"note: {note}", file=sys.stderr)
     for message in stream.problems.first:
         log(args, f"left out: {message}")
     if not rows:

@@ -1,12 +1,15 @@
 """Write predictions to a CSV or Parquet file, atomically, or as CSV to standard output."""
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from spanboost.atomic_files import atomic_write, name_full_disk
+
+_SPECIAL = r'[,"\r\n]'  # a field with one of these characters is quoted
 
 
 class Writer(Protocol):
@@ -35,15 +38,11 @@ class _Csv:
         self._file, self._header = file, True
 
     def write(self, table: Any) -> None:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        lines = pa.BufferOutputStream()
-        if self._header:  # pyarrow would quote the names
-            lines.write(",".join(map(_field, table.column_names)).encode() + b"\n")
+        if self._header:
+            _write_all(self._file, ",".join(map(_field, table.column_names)).encode() + b"\n")
             self._header = False
-        csv.write_csv(table, lines, csv.WriteOptions(include_header=False))
-        _write_all(self._file, lines.getvalue())
+        if table.num_rows:
+            _write_all(self._file, _lines(table))
 
     def close(self) -> None:
         """Do nothing: every table is written at once."""
@@ -74,7 +73,62 @@ def _write_all(file: Any, data: Any) -> None:
         rest = rest[file.write(rest) :]
 
 
+def _lines(table: Any) -> Any:
+    """Return the rows of a table as the bytes of CSV lines, quoted only where they must be.
+
+    pyarrow quotes all texts or none. If a text must be quoted, its column becomes finished fields.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    special = [_special_fields(column) for column in table.columns]
+    if all(one is None for one in special):
+        lines = pa.BufferOutputStream()
+        options = csv.WriteOptions(include_header=False, quoting_style="none")
+        csv.write_csv(table, lines, options)
+        return lines.getvalue()
+    pairs = zip(table.columns, special, strict=True)
+    return _join([_quote(column, one) for column, one in pairs])
+
+
+def _special_fields(column: Any) -> Any:
+    """Return which values must be quoted; None if there are none."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return None
+    special = compute.match_substring_regex(column, _SPECIAL)
+    return special if compute.any(special).as_py() else None
+
+
+def _quote(column: Any, special: Any) -> Any:
+    """Return the values of a column as CSV fields."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    text = compute.fill_null(column.cast(pa.large_string()), "")
+    if special is None:
+        return text
+    doubled = compute.replace_substring(text, '"', '""')
+    quote, nothing = pa.scalar('"', text.type), pa.scalar("", text.type)
+    quoted = compute.binary_join_element_wise(quote, doubled, quote, nothing)
+    return compute.if_else(compute.fill_null(special, False), quoted, text)
+
+
+def _join(fields: Sequence[Any]) -> Any:
+    """Return the lines of these columns of fields as bytes."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    text = pa.large_string()
+    lines = compute.binary_join_element_wise(*fields, pa.scalar(",", text)).combine_chunks()
+    ended = pa.concat_arrays([lines, pa.array([""], text)])  # the last line ends, too
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(ended)], pa.int64()), ended)
+    return compute.binary_join(whole, pa.scalar("\n", text))[0].as_buffer()
+
+
 def _field(name: str) -> str:
     """Return a column name as a CSV field."""
-    special = any(character in name for character in ',"\r\n')
+    special = re.search(_SPECIAL, name)
     return '"' + name.replace('"', '""') + '"' if special else name

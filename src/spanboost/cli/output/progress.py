@@ -82,10 +82,10 @@ class ProgressTable:
 
     def show(self, step: Step) -> None:
         """Print the lines that are due, and move the bar to the position in the stream."""
-        if self.quiet:
-            return
         if not self._started:
             self._start()
+        if self.quiet:
+            return
         rows = list(rows_to_show(step))
         gained, self._since = sums_up_to((row + 1 for row in rows), self._since, step.gains)
         for row, sums in zip(rows, gained, strict=True):
@@ -106,6 +106,8 @@ class ProgressTable:
     def _start(self) -> None:
         self._started = True
         self.write(_describe_input(self.stream, self.first.schema))
+        for note in self.stream.problems.notes:  # also if `quiet`: the results depend on it
+            self._print(f"note: {note}")
         if len(self.names) == 1:
             self.write(f"learning with {self.names[0]}\n\n{_HEAD}")
         else:
@@ -148,7 +150,7 @@ def _describe_input(stream: Stream, schema: Schema) -> str:
         text += f"; {numeric}, {_count(len(schema.categories), 'categorical feature')}"
     if schema.times:
         text += f", {_count(len(schema.times), 'column')} of times"
-    return "\n".join([text, *(f"note: {note}" for note in stream.problems.notes)])
+    return text
 
 
 def _count(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from spanboost.data.kinds import SAMPLE_ROWS, TIME, are_identifiers, describe_co
 from spanboost.data.local_formats import describe_local_format
 from spanboost.data.problems import Problems, suggest_name
 from spanboost.data.source import Source
+from spanboost.errors import list_names
 from spanboost.rows.key_kinds import NumeralWarnings
 from spanboost.rows.times import parse_time, part_names, time_entries
 
@@ -159,7 +160,9 @@ class JsonReader:
             return row, 0.0, 1.0, kept
         weight = self.parse_weight(weight)
         if not labelled:
-            near = suggest_name(self.label, row) or "; name its key with --label"
+            keys = list_names([*map(str, row)]) or "none"
+            listed = f"; name its key with --label; the keys are {keys}"
+            near = suggest_name(self.label, row) or listed
             raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         # the label comes last, so that the target learns nothing from a bad row
         return row, self._encode_label(label), weight, kept

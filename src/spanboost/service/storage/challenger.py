@@ -148,7 +148,10 @@ def model_from_options(champion: Model, options: dict[str, Any]) -> Model:
 
 def _check_comparable(champion: Model, model: Model) -> None:
     if model.schema is None:
-        raise UserError("the model has no schema; train it with `spanboost train` or `serve`")
+        raise UserError(
+            "the model was trained in Python and does not know the columns of rows; train it with "
+            "`spanboost train` or `serve`"
+        )
     if isinstance(getattr(model, "learner", None), LinearBall):
         raise UserError("a model with --learner ball cannot be served")
     if not same_loss(champion, model):
