@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LARGEST = 1e38  # of float32, roughly
 SLOW, MEAN = LEVELS - 1, LAGS + 3  # places of past values
+SETTLED = 8  # labels before corrections learn: forecasts before them start at 0, far from labels
 SURE = 0.02  # the smallest probability that a past label stands for
 _TREES = 2  # the place of the trees among the corrections
 
@@ -89,8 +90,9 @@ class PastRow:
             for part in self._parts:
                 part.accept()
             self._accepted = True
+        learns = stage.state.seen.item() > SETTLED  # it counts this label, too
         for part in self._active_parts(forecast):
-            part.learn()
+            (part.learn if learns else part.predict)()
         self._set_candidates(forecast, units)
         outs = [self._outs.item(1) - neutral, self._outs.item(_TREES) - neutral]
         self._corrections[:, 0] = error if stage.direct else target, *outs

@@ -27,7 +27,7 @@ from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, Units
-from spanboost.models.past_row import LARGEST, MEAN, SLOW, to_log_odds, to_probability
+from spanboost.models.past_row import LARGEST, MEAN, SETTLED, SLOW, to_log_odds, to_probability
 from spanboost.models.sleeping import PERIOD, add_corrections, new_sleep
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
@@ -155,7 +155,7 @@ class PastStage:
         errors = labels - forecasts
         if self.direct:
             errors = (1 + labels) / 2 - to_probability(forecasts)
-        keys, has_past = known.keys, known.given
+        keys, has_past, weights = known.keys, known.given, self._settled(given.weights)
         past = known.fill(np.empty((len(labels), self.state.columns)))
         arrays = keys, labels, errors, given.weights, has_past, past
         self.call(learn_past, self.state, *arrays)
@@ -168,10 +168,16 @@ class PastStage:
             scaled = (forecasts - frames.learned_centre) / frames.learned_half
             targets = np.clip(targets - scaled[:, None], -1, 1)
             errors = np.ascontiguousarray(targets[:, 0])
-        outs = self._learn_corrections(blocks, targets, errors, rows, given)
+        learned = given._replace(weights=weights)
+        outs = self._learn_corrections(blocks, targets, errors, rows, learned)
         candidates = self._candidates(rows, past, outs, frames.half)
         mixed = given.labels, given.weights, given.changes
         return self.mixture.learn(rows.units, candidates, *mixed)
+
+    def _settled(self, weights: Array) -> Array:
+        """Return the weights with which corrections learn rows: 0 for the first labels."""
+        before = self.state.seen[0] + np.cumsum(weights > 0) - (weights > 0)
+        return np.where(before < SETTLED, 0, weights)
 
     def _learn_corrections(
         self,
