@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from spanboost.analysis.importances import feature_importances
     from spanboost.analysis.metrics.collected import Metrics
     from spanboost.analysis.metrics.of_intervals import IntervalMetrics, QuantileMetrics
-    from spanboost.errors import ConstantWarning, DataError, LabelWarning, ModelFileError
+    from spanboost.errors import (
+        ConstantWarning,
+        DataError,
+        LabelWarning,
+        ModelFileError,
+        WeightWarning,
+    )
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.external.torch import TorchModule
     from spanboost.learners.external.vw import VowpalWabbit
@@ -76,6 +82,7 @@ _HOMES = {  # public names, and the modules that hold them
     "Trees": "learners.trees",
     "TuningResult": "tuning.result",
     "VowpalWabbit": "learners.external.vw",
+    "WeightWarning": "errors",
     "compare": "analysis.comparison",
     "evaluate": "analysis.evaluation",
     "explain": "analysis.explanations",
@@ -127,6 +134,7 @@ __all__ = [
     "Trees",
     "TuningResult",
     "VowpalWabbit",
+    "WeightWarning",
     "compare",
     "evaluate",
     "explain",

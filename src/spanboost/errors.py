@@ -114,12 +114,12 @@ class ClusterError(RuntimeError):
     """A failure of the machines of a cluster. The message is one sentence."""
 
 
-class LabelWarning(UserWarning):
-    """A label far outside the label range, or labels that seem to have new units.
+class RowWarning(UserWarning):
+    """A row that may harm the model.
 
     Attributes:
         row: Index of the row in the stream, counted from 0.
-        what: Description of the label, and of its effect on the model.
+        what: Description of the problem, and of its effect on the model.
     """
 
     def __init__(self, row: int, what: str) -> None:
@@ -128,6 +128,14 @@ class LabelWarning(UserWarning):
 
     def __str__(self) -> str:
         return f"row {self.row}: {self.what}"
+
+
+class LabelWarning(RowWarning):
+    """A label far outside the label range, or labels that seem to have new units."""
+
+
+class WeightWarning(RowWarning):
+    """Importance weights that are large: many models then learn poorly."""
 
 
 class ConstantWarning(UserWarning):
@@ -142,32 +150,32 @@ def warn_caller(warning: Warning) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
-def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[LabelWarning]]:
-    """Run `work`; return its result and its label warnings.
+def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[RowWarning]]:
+    """Run `work`; return its result and its warnings about rows.
 
     On a worker these warnings would be lost. Other warnings are issued again.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer = work()
-    labels = []
+    of_rows = []
     for one in caught:
-        if isinstance(one.message, LabelWarning):
-            labels.append(one.message)
+        if isinstance(one.message, RowWarning):
+            of_rows.append(one.message)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return answer, labels
+    return answer, of_rows
 
 
 def renumber_warnings(
-    caught: Sequence[LabelWarning], numbers: "Array", first: int = 0
-) -> list[LabelWarning]:
-    """Return label warnings with other row numbers: numbers[k - first] for row k."""
-    return [LabelWarning(int(numbers[one.row - first]), one.what) for one in caught]
+    caught: Sequence[RowWarning], numbers: "Array", first: int = 0
+) -> list[RowWarning]:
+    """Return warnings with other row numbers: numbers[k - first] for row k."""
+    return [type(one)(int(numbers[one.row - first]), one.what) for one in caught]
 
 
-def reissue_warnings(caught: Sequence[LabelWarning]) -> None:
-    """Issue label warnings from a worker again, to the caller of this package."""
+def reissue_warnings(caught: Sequence[RowWarning]) -> None:
+    """Issue warnings from a worker again, to the caller of this package."""
     for warning in caught:
         warn_caller(warning)
 

@@ -1,6 +1,7 @@
 """Metrics in constant memory, compared with those of scikit-learn over all rows at once."""
 
 import json
+import math
 from contextlib import closing
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ from spanboost.losses import Huber, Softmax, SquaredEuclidean, resolve
 
 LOSSES = ["squared", "absolute", Huber(), SquaredEuclidean(2), "logistic", "hinge", Softmax(4)]
 MEANS = ["poisson", "gamma", "tweedie:1.5"]
-LOSSES += MEANS
+LOSSES += ["quantile:0.9", *MEANS]
 
 
 def outcomes(loss, rows=400, seed=0, weighted=True):
@@ -402,3 +403,32 @@ def test_the_lower_of_two_labels_can_be_0_or_false(loss):
         assert one.loss == expected.loss
     if loss == "logistic":
         assert expected.loss == pytest.approx(expected.metrics["log_loss"])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_quantile_loss_has_the_share_of_labels_up_to_the_prediction(weighted):
+    y, predictions, weights = outcomes("quantile:0.9", rows=300)
+    predictions[::7] = y[::7]  # labels at the prediction count
+    weights = weights if weighted else None
+    found = collected("quantile:0.9", y, predictions, weights)
+    plain = collected("squared", y, predictions, weights).results()
+    share = np.average(y <= predictions, weights=weights)
+    assert found.results() == {
+        "at_or_below": pytest.approx(share),
+        "rmse": plain["rmse"],
+        "mae": plain["mae"],
+    }
+    assert "labels at or below the prediction" in repr(found)
+    assert found.confusion() is None
+
+
+def test_a_state_without_the_share_of_labels_is_continued():
+    """Earlier versions had the metrics of numbers for quantile loss."""
+    before = collected("squared", [1.0, 4.0], np.array([2.0, 2.0]), None)
+    found = Metrics("quantile:0.9", json.loads(json.dumps(before.state())))
+    assert found.results() == {"at_or_below": None, "rmse": math.sqrt(2.5), "mae": 1.5}
+    found.add([1.0], [2.0])
+    assert found.rows == 3
+    assert found.results()["at_or_below"] == 1.0
+    with pytest.raises(ValueError, match="invalid state of metrics"):
+        Metrics("quantile:0.9", {"rows": 1, "sums": {"errors": {}}})

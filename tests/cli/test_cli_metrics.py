@@ -257,3 +257,15 @@ def test_numbers_are_rounded(name, value, shown):
 
 def test_columns_are_aligned():
     assert list(align([["a", "bb"], ["long", "1"]])) == ["a     bb", "long   1"]
+
+
+def test_quantile_loss_shows_the_share_of_labels_up_to_the_prediction(shell, table):
+    path = table("number", weighted=False)
+    run = shell("evaluate", path, "--loss", "quantile:0.9", *LINEAR, "--json")
+    metrics = json.loads(run.out)["metrics"]["whole"]
+    assert 0.8 < metrics["at_or_below"] <= 1
+    assert "r2" not in metrics
+    text = shell("evaluate", path, "--loss", "quantile:0.9", *LINEAR, "--quiet").out
+    share = f"{metrics['at_or_below']:.4f}"
+    assert re.search(rf"^labels at or below the prediction +{share} ", text, re.MULTILINE)
+    assert "R^2" not in text

@@ -156,6 +156,19 @@ def test_a_warning_about_a_label_names_its_line(options, shell, tmp_path):
     assert f"spanboost: warning: {other}:122: the label 1000000000 is far outside" in err
 
 
+@pytest.mark.filterwarnings("default::spanboost.WeightWarning")
+@pytest.mark.parametrize("options", [(), ("--checkpoint-every", "30")])
+def test_large_weights_get_one_warning(options, shell, tmp_path):
+    path = tmp_path / "weighted.csv"
+    path.write_text("\n".join(["a,w,label", *(f"{t % 7},500,{t % 5}" for t in range(150)), ""]))
+    err = shell("train", path, "-o", tmp_path / "m.sb", "--weight", "w", *LINEAR, *options).err
+    assert (
+        f"spanboost: warning: {path}:101: the mean of the weights so far is 500, and models learn "
+        "poorly if it is far above 1; divide all weights by their mean\n"
+    ) in err
+    assert err.count("the weights so far") == 1
+
+
 @pytest.mark.filterwarnings("default::spanboost.LabelWarning")
 def test_tune_names_the_line_of_a_label_too(shell, tmp_path):
     path = write_wild(tmp_path)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
+from spanboost import WeightWarning
 from spanboost.models import auto
 from spanboost.sklearn import BoostingClassifier, BoostingRegressor
 
@@ -116,3 +117,54 @@ def test_columns_without_a_known_category_get_a_warning(recwarn):
         assert not recwarn.list
         with pytest.warns(UserWarning, match="no value of column 'city' is known to the model"):
             model.predict(frame.assign(city="Kiel").astype({"city": kind}))
+
+
+@pytest.mark.parametrize("learner", ["auto", "linear"])
+def test_a_common_factor_of_the_weights_changes_nothing(learner):
+    """Nor does one of the weights of classes."""
+    budget = {"budget": "fast"} if learner == "auto" else {}
+    weights = np.random.default_rng(0).uniform(0.5, 3, len(Y))
+
+    def regress(sample_weight):
+        model = BoostingRegressor(learner, random_state=0, n_epochs=2, **budget)
+        return model.fit(X, Y, sample_weight).predict(X)
+
+    def classify(factor, sample_weight=None):
+        weights = {0: factor, 1: 2 * factor, 2: factor}
+        model = BoostingClassifier(
+            learner, random_state=0, n_epochs=2, class_weight=weights, **budget
+        )
+        return model.fit(FLOWERS, SPECIES, sample_weight).predict_proba(FLOWERS)
+
+    plain = regress(weights)
+    for factor in (1e-3, 1 / 3, 500):
+        np.testing.assert_array_equal(regress(np.full(len(Y), factor)), regress(None))
+        np.testing.assert_array_equal(regress(weights * factor), plain)
+        np.testing.assert_array_equal(classify(factor), classify(1))
+    np.testing.assert_array_equal(classify(1, np.full(len(SPECIES), 0.1)), classify(1))
+
+
+def test_a_learner_without_weights_takes_equal_ones_in_fit():
+    class Mean:
+        weighted = False
+
+        def __init__(self):
+            self.sum = self.rows = 0
+
+        def predict_one(self, x):
+            return self.sum / max(self.rows, 1)
+
+        def learn_one(self, x, y):
+            self.sum, self.rows = self.sum + y, self.rows + 1
+
+    models = [BoostingRegressor(Mean(), n_estimators=1, n_epochs=1, random_state=0) for _ in "ab"]
+    for model, weight in zip(models, (1.0, 7.0), strict=True):
+        model.fit(X, Y, np.where(np.arange(len(Y)) % 2, weight, 0.0))
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
+def test_streams_warn_of_large_weights_and_fit_does_not():
+    weights = np.where(np.arange(len(Y)) < 5, 1e5, 1.0)  # the mean of the first rows is large
+    linear(shuffle=False).fit(X, Y, weights)
+    with pytest.warns(WeightWarning, match="^row 99: the mean of the weights so far is 5001, and "):
+        linear().partial_fit(X, Y, weights)

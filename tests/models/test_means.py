@@ -279,3 +279,61 @@ def test_a_wild_count_does_no_lasting_harm_to_autoboost(at):
     late = slice(2000, None)
     found, best = (deviance("poisson", y[late], one[late]) for one in (predictions, clean))
     assert found < 1.03 * best
+
+
+def skewed(kind, rows=6000):
+    """Return ordinary rows and skewed labels, none of which is a mistake."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 4))
+    means = np.exp(1 + 0.8 * X[:, 0] - 0.5 * X[:, 1] * (X[:, 2] > 0))
+    if kind == "poisson":
+        return X, rng.poisson(means).astype(float)
+    if kind == "gamma":
+        return X, means * rng.lognormal(-0.72, 1.2, rows)
+    return X, np.where(rng.random(rows) < 0.95, 0, rng.gamma(1, 1000 * means))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_skewed_labels_are_learned_as_they_are(loss):
+    X, y = skewed(loss.partition(":")[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = linear(loss)
+        model.learn_many(X, y)
+    assert model.health.labels.clipped == 0
+    absurd = model.labels.plan(np.full(1, 1e9), np.ones(1))
+    assert absurd.learned.item() <= y.max()
+
+
+def plain_limit(labels):
+    """Return the largest label that is not wild after these labels, whose number is 64 k <= 1024.
+
+    The recent range and the mean are those of all of them.
+    """
+    low, high, mean = min(labels), max(labels), float(np.mean(labels))
+    ratio = (high + mean) / (low + mean)
+    return max((high + mean) * min(ratio, 32) - mean, 2 * high - low)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([64, 128, 1024]),
+    st.floats(0, 3),
+    st.floats(0, 0.99),
+    st.integers(-200, 200),
+)
+@settings(max_examples=60, deadline=None)
+def test_wild_labels_are_those_far_above_on_a_logarithmic_scale(seed, rows, skew, zeros, size):
+    rng = np.random.default_rng(seed)
+    y = rng.lognormal(0, skew, rows) * 10.0**size
+    y[rng.random(rows) < zeros] = 0
+    if np.ptp(y) == 0:
+        return
+    model = linear("tweedie:1.5")
+    model.learn_many(np.zeros((rows, 1)), y)
+    if model.health.labels.new_units or model.health.labels.clipped:
+        return  # the recent range is not that of all labels
+    limit = plain_limit(y.tolist())
+    for factor, learned in ((1 - 1e-9, limit), (1 + 1e-9, y.max())):
+        plan = model.labels.plan(np.array([limit * factor]), np.ones(1))
+        assert plan.learned.item() == pytest.approx(learned, rel=1e-8)

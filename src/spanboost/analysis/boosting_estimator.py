@@ -30,6 +30,7 @@ from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.targets import TargetModels, check_targets, join_targets, models_of
 from spanboost.rows.user_types import LearnerLike
+from spanboost.rows.weights import relative_weights
 
 T = TypeVar("T")
 
@@ -201,7 +202,7 @@ class BoostingEstimator(BaseEstimator):
             given = loss, random, bool(self.recent)
             model = started[k] if self._continues else self._new_model(*given)
             model.threads = effective_n_jobs(self.n_jobs)
-            examples = Examples(rows, column, weights, np.arange(len(y)))
+            examples = Examples(rows, column, relative_weights(weights), np.arange(len(y)))
             shuffle = random.permutation if self.shuffle else np.array
             report = print if self.verbose else None
             passes = Passes(examples, shuffle, report, in_order=not self.shuffle)

@@ -15,7 +15,13 @@ import numpy as np
 
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
-from spanboost.errors import DataError, capture_warnings, reissue_warnings, renumber_warnings
+from spanboost.errors import (
+    DataError,
+    WeightWarning,
+    capture_warnings,
+    reissue_warnings,
+    renumber_warnings,
+)
 from spanboost.models.model import Model
 from spanboost.models.row_losses import losses_of
 from spanboost.models.wrapper import HeldOutCalibrated
@@ -271,6 +277,8 @@ def _learn(model: Model, part: Examples, learn: Learn) -> Array:
         answers, caught = capture_warnings(partial(learn, part.X, part.y, part.weights))
     except DataError as error:
         raise DataError(int(part.numbers[error.row]), error.what, error.field) from None
+    # the weights of a data set are relative, so a large mean of the first ones means nothing
+    caught = [one for one in caught if not isinstance(one, WeightWarning)]
     reissue_warnings(renumber_warnings(caught, part.numbers, learned))
     return np.asarray(answers)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from spanboost.data.batch import Batch
 from spanboost.data.problems import StreamError
-from spanboost.errors import DataError, LabelWarning
+from spanboost.errors import DataError, RowWarning
 
 
 class CurrentRows:
@@ -30,19 +30,19 @@ class CurrentRows:
 
     @contextmanager
     def name_lines(self) -> Iterator[None]:
-        """Show warnings about labels with the file and line, instead of the number of the row."""
+        """Show warnings about rows with the file and line, instead of the number of the row."""
         with warnings.catch_warnings():
             show = warnings.showwarning
 
             def show_line(message: Any, *rest: Any, **more: Any) -> None:
-                if isinstance(message, LabelWarning):
+                if isinstance(message, RowWarning):
                     message = self._with_line(message)
                 show(message, *rest, **more)
 
             warnings.showwarning = show_line
             yield
 
-    def _with_line(self, warning: LabelWarning) -> Warning:
+    def _with_line(self, warning: RowWarning) -> Warning:
         batch, row = self._batch, warning.row - self._first
         if batch is None or not 0 <= row < batch.rows:
             return warning

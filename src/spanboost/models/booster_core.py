@@ -25,10 +25,11 @@ from spanboost.losses import Softmax, degree
 from spanboost.rows.block import as_rows
 from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
 from spanboost.rows.label_ends import LabelEnds
-from spanboost.rows.labels import Labels, RangeChange, check_weights
+from spanboost.rows.labels import Labels, RangeChange
 from spanboost.rows.prediction_labels import PredictionLabels
 from spanboost.rows.replay import ReplayMemory
 from spanboost.rows.row_sample import RowMemory, RowSample
+from spanboost.rows.weights import check_weights
 
 # (rows, labels, weights, out, first, last): run the loop over the rows first to last - 1
 Run = Callable[[Any, Array, Array, Array, int, int], None]
@@ -144,6 +145,7 @@ class BoosterCore:
         weighted = getattr(self.learner, "weighted", True)
         weights = check_weights(weights, rows.number, weighted, self.dtype)
         plan = self.labels.plan(y, weights)
+        self.labels.weight_scale.warn(weights, self.labels.rows, self.labels.seen)
         labels = np.ascontiguousarray(plan.labels, self.dtype)
         after = plan.after, plan.ends, y
         return CheckedBlock(rows, labels, weights, plan.learned, plan.changes, *after)
@@ -189,6 +191,7 @@ class BoosterCore:
         if self.sample is not None:
             labels, seen = self.sampled_labels(block), self.labels.seen
             self.sample.offer(block.rows.encoded, labels, block.weights, seen)
+        self.labels.weight_scale.add(block.weights)
         learned = int(np.count_nonzero(block.weights))
         self.labels.count(block.rows.number, learned, block.history, block.ends)
 

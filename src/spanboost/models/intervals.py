@@ -21,7 +21,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.interrupts import finishes
 from spanboost.compiling.kernels import Caller
 from spanboost.compiling.threads import cpu_count
-from spanboost.errors import LabelWarning, ModelFileError, ParameterError
+from spanboost.errors import ModelFileError, ParameterError, RowWarning
 from spanboost.learners.protocol import ReadsFeatures
 from spanboost.learners.trees import MOST_BITS, Trees
 from spanboost.losses import has_log_link, predicts_scores
@@ -329,8 +329,8 @@ class Intervals(HeldOutCalibrated):
             rows = _plain(forecasts), _plain(roots), labels, kept
             self._call(learn_quantiles, self.forecaster, *rows, limits, read, out[part])
 
-        with warnings.catch_warnings():  # `check` of the model has warned about wild labels
-            warnings.simplefilter("ignore", LabelWarning)
+        with warnings.catch_warnings():  # `check` of the model has warned about rows
+            warnings.simplefilter("ignore", RowWarning)
             given = self.model, block.checked, len(weights), follow
             return learn_followed(*given, self.threads or cpu_count()), out
 

@@ -38,6 +38,7 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     core.encoder, core.memory, core.call = narrow.encoder, narrow.memory, narrow.call
     core.sample, core.fitted = narrow.sample, narrow.fitted
     core.labels.rows, core.labels.seen = narrow.labels.rows, narrow.labels.seen
+    core.labels.weight_scale = narrow.labels.weight_scale
     kind = narrow.encoder.kind
     if kind is None:
         return

@@ -32,6 +32,7 @@ from spanboost.models.booster import Booster
 from spanboost.rows.label_ends import merge_ends
 from spanboost.rows.label_history import CLIPPED
 from spanboost.rows.labels import Labels, RangeChange
+from spanboost.rows.weights import merge_scales
 
 AVERAGED = (LinearSGD, Stumps, Network)  # learners whose functions can be averaged
 
@@ -104,6 +105,7 @@ def _merge_counts(before: Labels, labels: Sequence[Labels], target: Labels) -> N
     first.rows = max(one.rows for one in labels)
     first.seen = seen + sum(one.seen - seen for one in labels)
     first.warned = any(one.warned for one in labels)
+    first.weight_scale = merge_scales(before.weight_scale, [one.weight_scale for one in labels])
     first.ends = merge_ends([one.ends for one in labels if one.seen > 0])
     if target.history is not None:
         known = before.health.clipped

@@ -23,8 +23,8 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, as_batch
 from spanboost.errors import (
     DataError,
-    LabelWarning,
     ParameterError,
+    RowWarning,
     capture_warnings,
     reissue_warnings,
     renumber_warnings,
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
     """The result of learning rows."""
 
     predictions: Any  # [rows]; None if a row is bad
-    warnings: list[LabelWarning]
+    warnings: list[RowWarning]
     bad: DataError | None  # the first bad row, numbered from the start of the stream
 
 

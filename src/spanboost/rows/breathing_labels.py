@@ -11,12 +11,14 @@ from spanboost.errors import LabelWarning, warn_caller
 from spanboost.rows.label_ends import LabelEnds, ends_of
 from spanboost.rows.label_history import (
     CHUNK,
+    CHUNKS,
     CLIPPED,
     COMPLETE,
     FILLED,
     GATE,
     LARGEST,
     LEARNED,
+    MOST,
     NARROWEST,
     RENEWED,
     SHRUNK,
@@ -25,7 +27,6 @@ from spanboost.rows.label_history import (
     WIDENED,
     LabelHistory,
     follow_labels,
-    new_history,
 )
 from spanboost.rows.label_values import show_label
 from spanboost.rows.labels import LabelHealth, LabelPlan, Labels, RangeChange, UnboundedLabels
@@ -46,7 +47,8 @@ class BreathingLabels(UnboundedLabels):
 
     def __init__(self, loss: Any, d: int, label_range: str) -> None:
         super().__init__(loss, d, label_range)
-        self._history = new_history(moves=self.around_first and d == 1, vectors=d > 1)
+        moves = self.around_first and d == 1
+        self._history = new_history(moves, vectors=d > 1, ratios=self.log_link)
         self._fast = _FastPath()
         self.warned_of_units = False  # whether a change of units was reported since it was loaded
         self._after_chunk = self._history  # after the chunk that the next single label ends
@@ -277,6 +279,28 @@ class _FastPath:
         if reach > 0:
             self.lowest = max(self.low - reach, -LARGEST)
             self.highest = min(self.high + reach, LARGEST)
+
+
+def new_history(moves: bool, vectors: bool, ratios: bool = False) -> LabelHistory:
+    """Return the history of a stream before its first label.
+
+    moves: whether the centre may move.
+    vectors: whether labels are distances from the centre.
+    ratios: whether labels are positive, and compared by their ratios.
+    """
+    history = LabelHistory(
+        chunk=np.zeros(CHUNK),
+        chunks=np.zeros((CHUNKS + 1, 7)),
+        wild=np.zeros((MOST, 2)),
+        recent=np.array([np.inf, -np.inf]),
+        counts=np.zeros(9, np.int64),
+        moves=moves,
+        floor=0.0 if vectors else np.inf,
+        ratios=ratios,
+        scratch=np.zeros(CHUNK),
+    )
+    history.forget_wild()
+    return history
 
 
 def copy_history(history: LabelHistory) -> LabelHistory:

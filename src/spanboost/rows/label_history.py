@@ -5,6 +5,9 @@ of the current chunk and the 16 chunks before it. Its width is W.
 
 - **Wild labels.** After the first chunk, a label farther than W from the recent range is wild. It
   is learned as if it were at the nearest end of the recent range. If W is 0, no label is wild.
+- **Ratios.** Labels of losses with a log link are often skewed. One above the recent range is wild
+  only if it is also far on a logarithmic scale: if log(label + m), where m is the mean of the
+  recent labels, is farther above the recent range than that is wide, or than log 32.
 - **Widening.** Other labels widen the label range as in `GrowingLabels`: a label farther from the
   centre changes the half-width to max(2 half, distance of the label).
 - **Wild labels that stay.** If 56 of the last 128 labels are wild, the recent range is extended to
@@ -39,6 +42,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.rows.label_ratios import FAR, clipped_mean, is_far_above
 from spanboost.rows.odd_labels import oddness
 from spanboost.rows.range_changes import CENTRE, HALF, ROOM, RangeChanges
 from spanboost.rows.sorting import sort
@@ -48,7 +52,6 @@ NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflo
 
 CHUNK, CHUNKS = 64, 16  # labels in a chunk, chunks in the recent range
 GATE = 1.0  # a label is wild if it is more than this many widths outside the recent range
-FAR = 32.0  # the recent range becomes at most this many times as wide when wild labels stay
 SOME, OF_LAST = 56, 128  # 56 wild labels among the last 128 extend the recent range
 MOST, OF_FEW = 64, 72  # 64 wild labels among the last 72 are in new units
 OFTEN = 8  # wild labels in 8 of the last 16 chunks extend the recent range
@@ -80,6 +83,7 @@ class LabelHistory(NamedTuple):
     counts: Array  # [9] see `FILLED` and the names after it
     moves: bool  # whether the centre of the label range may move
     floor: float  # upper limit on the low end of the recent range: 0 for distances
+    ratios: bool  # whether labels are compared by their ratios
     scratch: Array  # [CHUNK] sorted numbers
 
     @property
@@ -123,7 +127,12 @@ class LabelHistory(NamedTuple):
         """Return whether a label is far outside the recent range."""
         low, high = self.recent[0], self.recent[1]
         reach = GATE * (high - low)
-        return self.counts[COMPLETE] > 0 and reach > 0 and not low - reach <= y <= high + reach
+        if self.counts[COMPLETE] == 0 or reach == 0 or low - reach <= y <= high + reach:
+            return False
+        if not self.ratios or y < low:
+            return True
+        level = self.typical(LEVEL, CHUNKS - self.counts[COMPLETE], CHUNKS)
+        return is_far_above(y, low, high, level)
 
     def reject(self, y: float) -> None:
         """Remember a wild label."""
@@ -258,6 +267,9 @@ class LabelHistory(NamedTuple):
             self.scratch[i] = self.chunk[i]
         low, high = self.inner_ends(CHUNK)
         whole = max(frame[HALF], self.farthest(frame))  # the last label has not widened it yet
+        level = clipped_mean(self.scratch, CHUNK, low, high)
+        if self.ratios and not is_far_above(whole, low, high, level):
+            return
         if 0 < self.used(min(low, self.floor), high) < whole / FIRST_LITTLE:
             self.summarise(self.chunks[CHUNKS - 1], low, high)
             self.change_units(0.0, 0.0, frame, changes)
@@ -376,23 +388,3 @@ def follow_labels(
         if learned[row]:
             labels[row] = history.read(labels[row], frame, changes)
         changes.done[0] += 1
-
-
-def new_history(moves: bool, vectors: bool) -> LabelHistory:
-    """Return the history of a stream before its first label.
-
-    moves: whether the centre may move.
-    vectors: whether labels are distances from the centre.
-    """
-    history = LabelHistory(
-        chunk=np.zeros(CHUNK),
-        chunks=np.zeros((CHUNKS + 1, 7)),
-        wild=np.zeros((MOST, 2)),
-        recent=np.array([np.inf, -np.inf]),
-        counts=np.zeros(9, np.int64),
-        moves=moves,
-        floor=0.0 if vectors else np.inf,
-        scratch=np.zeros(CHUNK),
-    )
-    history.forget_wild()
-    return history

@@ -13,27 +13,7 @@ from spanboost.rows.label_ends import LabelEnds, are_ends, ends_of, merge_ends
 from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
 from spanboost.rows.label_values import class_numbers, missing_label, show_label, to_matrix
 from spanboost.rows.validation import refuse_first
-
-
-def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
-    """Return importance weights, finite and not negative; all 1 if `weights` is None.
-
-    Weights too small to divide by become 0.
-    """
-    if weights is None:
-        return np.ones(rows, dtype)
-    largest = math.sqrt(float(np.finfo(dtype).max))  # its square is finite
-    given = to_matrix(weights, rows, 1, "weights")[:, 0]
-    refuse_first(
-        ~((given >= 0) & (given <= largest)),
-        lambda t: f"the weight must be between 0 and {largest:.1g} (got {given[t]:g})",
-    )
-    if not allowed:
-        refuse_first(
-            (given != 0) & (given != 1),
-            lambda t: f"the learner does not support weights; use 0 or 1 (got {given[t]:g})",
-        )
-    return np.where(given < 1 / largest, 0.0, given).astype(dtype)
+from spanboost.rows.weights import WeightScale
 
 
 class RangeChange(NamedTuple):
@@ -100,6 +80,7 @@ class Labels:
         self.centre, self.half = np.full(d, centre), half
         self.rows, self.seen = 0, 0  # number of rows given, and of rows learned
         self.warned = False  # whether a label far outside the range was reported
+        self.weight_scale = WeightScale()
 
     def plan(self, y: Any, weights: Array) -> LabelPlan:
         """Check a block of labels; return how they are learned. Nothing changes yet."""
@@ -177,7 +158,9 @@ class Labels:
             "seen": self.seen,
             "warned": self.warned,
         }
-        return state if self.ends is None else state | {"ends": [*self.ends]}
+        if self.ends is not None:
+            state["ends"] = [*self.ends]
+        return state | self.weight_scale.to_json()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Set the range and the counts to those that `to_json` returned."""
@@ -195,6 +178,7 @@ class Labels:
         self.rows, self.seen = rows, seen
         self.warned = bool(state["warned"])
         self.ends = None if ends is None else LabelEnds(*map(float, ends))
+        self.weight_scale = WeightScale.restore(state)
 
     def _allows(self, centre: Array, half: float) -> bool:
         """Return whether the range can be that of a file."""

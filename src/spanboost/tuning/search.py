@@ -24,8 +24,8 @@ from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.data.batch import Batch, as_batch
 from spanboost.errors import (
     DataError,
-    LabelWarning,
     ParameterError,
+    RowWarning,
     capture_warnings,
     reissue_warnings,
 )
@@ -223,7 +223,7 @@ def new_sweep(
     return DistributedSweep(configurations, executor)
 
 
-def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[LabelWarning]]:
+def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[RowWarning]]:
     """Learn the rows with a group; return its new snapshot and the warnings."""
     group = unpickle_model(state)
     _, warnings = capture_warnings(partial(group.learn, X, y, weights))

@@ -10,6 +10,11 @@ from numpy.typing import ArrayLike
 from spanboost.analysis.metrics.of_classes import ClassMetrics, new_class_metrics
 from spanboost.analysis.metrics.of_means import MeanMetrics, new_mean_metrics
 from spanboost.analysis.metrics.of_numbers import NumberMetrics, new_number_metrics
+from spanboost.analysis.metrics.of_quantiles import (
+    LevelMetrics,
+    complete_level_state,
+    new_level_metrics,
+)
 from spanboost.analysis.metrics.of_scores import (
     LogOddsMetrics,
     ScoreMetrics,
@@ -23,6 +28,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.losses import (
     Logistic,
     Loss,
+    Quantile,
     Softmax,
     VectorLoss,
     has_log_link,
@@ -45,6 +51,7 @@ class Metrics:
     `results` returns the metrics by name:
 
     - numbers: rmse, mae, r2
+    - one quantile: at_or_below (the share of labels at or below the prediction), rmse, mae
     - counts and positive numbers, with a log link: deviance (the mean), rmse, mae, r2
     - two classes: accuracy, roc_auc, roc_auc_error, f1 (of the positive label), kappa; with
       logistic loss also log_loss and calibration_error
@@ -124,7 +131,7 @@ class Metrics:
 
         It is None for numbers, and for more than 100 classes.
         """
-        if isinstance(self._state, NumberMetrics | MeanMetrics):
+        if isinstance(self._state, NumberMetrics | MeanMetrics | LevelMetrics):
             return None
         counts = self._state.classes.confusion
         return counts.copy() if len(counts) else None
@@ -156,17 +163,22 @@ class Metrics:
             fill_state(known, state.get("sums"))
             self._state = known.grown(self.loss.d)
         else:
-            fill_state(self._state, state.get("sums"))
+            sums = state.get("sums")
+            if isinstance(self._state, LevelMetrics):
+                sums = complete_level_state(sums)
+            fill_state(self._state, sums)
         self.rows = int(state["rows"])
 
 
 def _new_state(
     loss: Any,
-) -> NumberMetrics | MeanMetrics | ScoreMetrics | LogOddsMetrics | ClassMetrics:
+) -> NumberMetrics | MeanMetrics | LevelMetrics | ScoreMetrics | LogOddsMetrics | ClassMetrics:
     if isinstance(loss, Softmax):
         return new_class_metrics(loss.d)
     if has_log_link(loss):
         return new_mean_metrics(loss.power)
+    if isinstance(loss, Quantile):
+        return new_level_metrics()
     d = on_vectors(loss).d
     if not predicts_scores(loss):
         return new_number_metrics(d)

@@ -11,6 +11,7 @@ TITLES = {
     "kappa": "Cohen's kappa",
     "calibration_error": "calibration error",
     "deviance": "mean deviance",
+    "at_or_below": "labels at or below the prediction",
     "rmse": "RMSE",
     "mae": "MAE",
     "r2": "R^2",

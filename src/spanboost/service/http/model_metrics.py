@@ -18,6 +18,7 @@ HELP = {
     "deviance": "Mean deviance: Poisson, Gamma or Tweedie, as the loss.",
     "rmse": "Root of the mean squared error.",
     "mae": "Mean absolute error.",
+    "at_or_below": "Share of labels at or below the prediction.",
     "r2": "1 - squared error / variance of the labels.",
 }
 
