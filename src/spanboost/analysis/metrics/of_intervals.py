@@ -18,8 +18,8 @@ from spanboost.models.quantiles.asked_levels import (
     parse_levels,
 )
 from spanboost.rows.label_values import to_matrix
-from spanboost.rows.labels import check_weights
 from spanboost.rows.validation import refuse_first
+from spanboost.rows.weights import check_weights
 
 
 def pinball_losses(y: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> Array:
