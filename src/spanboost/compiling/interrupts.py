@@ -34,7 +34,7 @@ class _Waiting:
 def finishes(method: Method) -> Method:
     """Let a method finish before an interrupt is raised.
 
-    This holds in the main thread, which alone receives interrupts, if nobody handles them.
+    Only the main thread receives interrupts. A program's own handler keeps its effect.
     """
 
     @wraps(method)
