@@ -21,6 +21,14 @@ from spanboost.models.booster_core import BoosterCore
 from spanboost.rows.row_sample import RowSample
 
 
+@pytest.fixture(autouse=True)
+def default_handler():
+    """Python's own handler: programs that a shell starts in the background ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Mean:
     """The mean target. The copies share the counter, which runs an action at one call."""
 
