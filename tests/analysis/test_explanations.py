@@ -212,7 +212,7 @@ def test_features_are_named_as_in_the_rows():
         with plain():
             model = HullBoost(LinearSGD(bits=bits, **FLOAT64), n=2)
             model.learn_many(rows, [0.1 * row["word=red"] for row in rows])
-            found = explain(model, rows[1])
+            found = explain(model, rows[5])
         parts = ("day.days", "day.hour", "day.weekday", "day.yearday")
         assert set(found.contributions) == {"word=red", "word=blue", *parts}
     X, y = stream()

@@ -124,7 +124,7 @@ def test_rows_of_any_type_reach_the_copies_unchanged(booster):
     model.learn_one({"c": 1}, 0.2)
     for learner in copies_of(model):
         assert learner.rows == [*rows, {"c": 1}]
-        assert all(got is sent for got, sent in zip(learner.rows, rows, strict=False))
+        assert [*map(type, learner.rows)] == [dict, dict, str, dict]
 
 
 @BOTH

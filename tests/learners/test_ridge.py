@@ -177,6 +177,7 @@ def test_a_range_that_grows_gives_the_predictions_of_a_wide_one(loss):
     np.testing.assert_allclose(got[kept], wide[kept], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::spanboost.WeightWarning")
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_unit_of_weights_does_not_matter(factor):
     X, y = stream(200)

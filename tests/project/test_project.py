@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 import spanboost
 
@@ -19,14 +18,12 @@ def shell_blocks(text):
 
 
 def test_the_readme_leads_to_every_guide():
-    sections = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    sections = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2].split("\n  - ")
     guides = {
         page
         for section in sections
-        for title, pages in section.items()
-        if title in ("Getting started", "Learners")
-        for one in pages
-        for page in one.values()
+        if section.strip(" -").startswith(("Getting started:", "Learners:"))
+        for page in re.findall(r": ([\w-]+\.md)$", section, re.MULTILINE)
     }
     linked = re.findall(r"\]\(docs/([\w-]+\.md)", (ROOT / "README.md").read_text())
     assert len(guides) > 15

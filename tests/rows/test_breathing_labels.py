@@ -35,7 +35,7 @@ def follow(labels, y, weights=None):
     weights = np.ones(len(y)) if weights is None else weights
     rows = labels.rows
     plan = labels.plan(y, weights)
-    labels.count(len(y), int(np.count_nonzero(weights)), plan.after, plan.ends)
+    labels.count(weights, plan.after, plan.ends)
     for new in plan.changes:
         labels.change(new)
     changes = [(rows + new.row, *new.centre, new.half, new.exact) for new in plan.changes]
@@ -579,7 +579,7 @@ def test_rows_of_weight_0_change_nothing():
     follow(twin, y)
     plan = labels.plan(np.full(200, 1e9), np.zeros(200))
     assert (plan.labels == 0).all()
-    labels.count(200, 0, plan.after, plan.ends)
+    labels.count(np.zeros(200), plan.after, plan.ends)
     labels.rows -= 200
     equal_states(labels, twin)
 

@@ -141,7 +141,7 @@ def test_the_range_follows_its_rule_in_blocks_of_any_size(data, label_range, d):
                 close = 1e-15 * (half + np.abs(centre).max())
                 np.testing.assert_allclose(labels.to_user(label[None]).ravel(), y[row], 1e-9, close)
         np.testing.assert_array_equal(plan.learned, y[t:last])
-        labels.count(last - t, np.count_nonzero(weights[t:last]), plan.after, plan.ends)
+        labels.count(weights[t:last], plan.after, plan.ends)
         t = last
     assert (labels.rows, labels.seen) == (T, np.count_nonzero(weights))
 

@@ -163,7 +163,7 @@ def test_invalid_options_are_refused_at_the_start(tmp_path, refusal, monkeypatch
         "--dir", folder, "--port", 0, *OPTIONS, "--label", "y"
     )
     assert "a label, weight or column with this name" in refusal(
-        "--dir", folder, "--port", 0, "--id", "label"
+        "--dir", tmp_path / "new", "--port", 0, "--id", "label"
     )
     monkeypatch.setenv("SPANBOOST_LEARN_TOKEN", "x" * 16)
     monkeypatch.setenv("SPANBOOST_ADMIN_TOKEN", " ")

@@ -191,9 +191,7 @@ class BoosterCore:
         if self.sample is not None:
             labels, seen = self.sampled_labels(block), self.labels.seen
             self.sample.offer(block.rows.encoded, labels, block.weights, seen)
-        self.labels.weight_scale.add(block.weights)
-        learned = int(np.count_nonzero(block.weights))
-        self.labels.count(block.rows.number, learned, block.history, block.ends)
+        self.labels.count(block.weights, block.history, block.ends)
 
     def count_single(self, rows: EncodedBlock, y: float, label: float) -> None:
         """Count one accepted row of weight 1, which was learned.

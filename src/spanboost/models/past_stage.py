@@ -155,7 +155,8 @@ class PastStage:
         errors = labels - forecasts
         if self.direct:
             errors = (1 + labels) / 2 - to_probability(forecasts)
-        keys, has_past, weights = known.keys, known.given, self._settled(given.weights)
+        keys, has_past = known.keys, known.given
+        learned = given._replace(weights=self._settled(given.weights))
         past = known.fill(np.empty((len(labels), self.state.columns)))
         arrays = keys, labels, errors, given.weights, has_past, past
         self.call(learn_past, self.state, *arrays)
@@ -168,8 +169,11 @@ class PastStage:
             scaled = (forecasts - frames.learned_centre) / frames.learned_half
             targets = np.clip(targets - scaled[:, None], -1, 1)
             errors = np.ascontiguousarray(targets[:, 0])
-        learned = given._replace(weights=weights)
-        outs = self._learn_corrections(blocks, targets, errors, rows, learned)
+        runs = [
+            CoreRun(core, block, targets, learned, rows.units.half, degree(self.loss) - 1)
+            for core, block in zip(self.cores, blocks, strict=True)
+        ]
+        outs = self._learn_corrections(runs, errors, rows, given.weights)
         candidates = self._candidates(rows, past, outs, frames.half)
         mixed = given.labels, given.weights, given.changes
         return self.mixture.learn(rows.units, candidates, *mixed)
@@ -180,24 +184,15 @@ class PastStage:
         return np.where(before < SETTLED, 0, weights)
 
     def _learn_corrections(
-        self,
-        blocks: list[EncodedBlock],
-        targets: Array,
-        errors: Array,
-        rows: StageRows,
-        given: StageLabels,
+        self, runs: list["CoreRun"], errors: Array, rows: StageRows, weights: Array
     ) -> list[Array]:
         """Learn the corrections; return what each of them predicts, in the model's units."""
-        number, power = len(targets), degree(self.loss) - 1
-        *linear, trees = [
-            CoreRun(core, block, targets, given, rows.units.half, power)
-            for core, block in zip(self.cores, blocks, strict=True)
-        ]
+        number, (*linear, trees) = len(errors), runs
         for each in linear:
             each.learn(0, number)
         neutral = self._neutral(rows.forecasts)
         others = linear[-1].predictions - neutral
-        labelled = np.cumsum(given.weights > 0)
+        labelled = np.cumsum(weights > 0)
         first = 0
         while first < number:
             last = _next_decision(labelled, int(self.sleep.seen[0]), first)
@@ -207,7 +202,6 @@ class PastStage:
                 trees.skip(first, last)
                 trees.out[first:last, 0] = neutral[first:last]
             own = trees.predictions - neutral
-            weights = given.weights
             self.call(add_corrections, self.sleep, errors, others, own, weights, first, last)
             first = last
         return [*(each.predictions for each in linear), trees.predictions]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.checks import is_integer
@@ -187,7 +186,7 @@ class ExpertTeam(Model):
         encoder, labels, rows = self.encoder, self.labels, block.rows
         encoder.kind = rows.kind
         encoder.accept(rows)
-        labels.count(rows.number, int(np.count_nonzero(block.weights)), block.history, block.ends)
+        labels.count(block.weights, block.history, block.ends)
         for change in block.changes:
             labels.change(change)
         self._rows += rows.number

@@ -114,9 +114,9 @@ class BreathingLabels(UnboundedLabels):
             # shared until the next block: the history is the same, and is kept once
             self._history, self._fast = others._history, others._fast
 
-    def count(self, rows: int, learned: int, after: Any, ends: LabelEnds | None) -> None:
-        """Add to the counts of rows, and set the history to the one after these rows."""
-        super().count(rows, learned, after, ends)
+    def count(self, weights: Array, after: Any, ends: LabelEnds | None) -> None:
+        """Count rows, and set the history to the one after these rows."""
+        super().count(weights, after, ends)
         if after is not None:
             self.history = copy_history(after)
 

@@ -96,12 +96,16 @@ class Labels:
         self.centre, self.half = new.centre, new.half
         return part
 
-    def count(self, rows: int, learned: int, after: Any, ends: LabelEnds | None) -> None:
-        """Add to the counts of rows given and rows learned; `after` and `ends` are the plan's."""
+    def count(self, weights: Array, after: Any, ends: LabelEnds | None) -> None:
+        """Count rows that were given, and those that were learned, of weights above 0.
+
+        after, ends: of the plan for these rows.
+        """
         if ends is not None:
             self._extend_ends(ends)
-        self.rows += rows
-        self.seen += learned
+        self.weight_scale.add(weights)
+        self.rows += len(weights)
+        self.seen += int(np.count_nonzero(weights))
 
     def count_single(self, y: float) -> None:
         """Count a row that is learned with the label that `single` returned for y."""

@@ -106,11 +106,9 @@ class MeanLabels(BreathingLabels):
             return None
         return float(y) / self.half
 
-    def count(
-        self, rows: int, learned: int, after: FollowedMeans | Any, ends: LabelEnds | None
-    ) -> None:
-        """Add to the counts of rows, and set what is known about the labels."""
-        super().count(rows, learned, after.history, ends)
+    def count(self, weights: Array, after: FollowedMeans | Any, ends: LabelEnds | None) -> None:
+        """Count rows, and set what is known about the labels."""
+        super().count(weights, after.history, ends)
         self.reach, self.first = after.reach, after.first
 
     def to_json(self) -> dict[str, Any]:

@@ -73,7 +73,8 @@ class WeightScale:
         rows, learned: number of rows given and learned before. Nothing else has changed yet, so
         turning the warning into an error loses only this block.
         """
-        if self.warned or (weights <= LARGE).all():
+        small = self.excess <= (LARGE - 1) * learned and (weights <= LARGE).all()
+        if self.warned or small:  # the mean stays below
             return
         sums, numbers = self._sums(weights)[1:], learned + np.cumsum(weights > 0)
         large = (numbers >= ENOUGH) & (sums > (LARGE - 1) * numbers)
