@@ -470,7 +470,9 @@ def test_an_interrupted_run_can_be_resumed(table, shell, tmp_path, monkeypatch):
 
 def test_a_block_is_encoded_once_for_all_experts(monkeypatch):
     X, y = stream(100)
-    fast().learn_many(X, y)  # if code is missing, a copy of the model reads the first row as well
+    warm = fast()  # if code is missing, a copy of the model reads the first row as well
+    warm.learn_many(X, y)
+    warm.predict_many(X)
     parsed, parse_rows = [], block.parse_rows
     monkeypatch.setattr(block, "parse_rows", lambda X: parsed.append(1) or parse_rows(X))
     model = fast()

@@ -427,7 +427,7 @@ def test_a_restored_worker_reads_again_although_entries_were_deleted(redis):
 
 
 def test_entries_of_a_worker_that_was_killed_are_named(redis, monkeypatch):
-    monkeypatch.setattr("spanboost.data.messages.redis_source.SILENT_SECONDS", 0.3)
+    monkeypatch.setattr("spanboost.data.messages.redis_source.SILENT_SECONDS", 2.0)
     topic = f"shared{next(NUMBERS)}"
     redis.create(topic)
     redis.send(topic, numbers(0, 3))
@@ -435,7 +435,7 @@ def test_entries_of_a_worker_that_was_killed_are_named(redis, monkeypatch):
     assert len(killed.source.poll(0.1, {})) == 3
     member = Member(redis, topic, "me", "g").start().read_all()
     assert member.source.idle_reason() is None
-    time.sleep(0.4)
+    time.sleep(2.2)
     member.step()
     assert member.source.idle_reason() == (
         f"{member.source.name} has entries that were delivered to workers which do not read now: "
