@@ -387,6 +387,7 @@ class BoosterCore:
         first: int,
         last: int,
     ) -> None:
+        """Run the loop over rows that can be learned in one go."""
         if self.memory is None:
             run(rows.rows, labels, weights, out, first, last)
             return

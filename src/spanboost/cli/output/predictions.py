@@ -92,7 +92,7 @@ def _lines(table: Any) -> Any:
 
 
 def _special_fields(column: Any) -> Any:
-    """Return which values must be quoted; None if there are none."""
+    """Return a mask of the values that must be quoted; None if every value can stay as it is."""
     import pyarrow as pa
     from pyarrow import compute
 
