@@ -57,12 +57,21 @@ def test_thorough_has_a_refitted_expert_if_lightgbm_is_installed(monkeypatch):
 
 def test_the_other_experts_are_the_same_with_and_without_it():
     plain, refitted = AutoBoost(budget="thorough", refit=False), AutoBoost(budget="thorough")
-    added = ["lightgbm", "lightgbm shallow"]
-    assert [*refitted.experts][1:3] == added
+    added = ["lightgbm", "lightgbm shallow"] + ["catboost"] * libraries.is_installed("catboost")
+    assert [*refitted.experts][1 : 1 + len(added)] == added
     names = [name for name in refitted.experts if name not in added]
     assert names == list(plain.experts)
     for name in names:
         assert refitted.experts[name].parameters() == plain.experts[name].parameters()
+
+
+def test_catboost_is_an_expert_if_it_is_installed_and_quick(monkeypatch):
+    pytest.importorskip("catboost")
+    assert "catboost" in AutoBoost(refit=True, loss="logistic").experts
+    assert "catboost" not in AutoBoost(refit=True, loss="softmax").experts
+    monkeypatch.setattr(refit_experts, "is_installed", lambda library: library != "catboost")
+    assert [*AutoBoost(refit=True).experts][1:3] == ["lightgbm", "lightgbm shallow"]
+    assert "catboost" not in AutoBoost(refit=True).experts
 
 
 def test_experts_are_added_by_hand():

@@ -1,6 +1,7 @@
 """Refitted estimators: the same as a plain loop, whatever the blocks, threads and restarts."""
 
 import copy
+import json
 import math
 import pickle
 import threading
@@ -309,6 +310,53 @@ def test_classes_may_appear_late():
     assert np.mean(expected.argmax(axis=1)[2700:] == y[2700:]) > 0.9
 
 
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile:0.5", "poisson", "gamma"])
+def test_catboost_learns_losses_of_numbers(tmp_path, loss):
+    pytest.importorskip("catboost")
+    y = np.exp(np.sign(X[:, 0] * X[:, 1]) + 1)[:1500]
+    model = Refitted("catboost", loss=loss, first=500)
+    predictions = model.learn_many(X[:1500], y)
+    assert np.mean(abs(predictions - y)[1100:]) < 0.15 * np.mean(abs(y - y.mean()))
+    save(model, tmp_path / "model.sb")
+    again = load(tmp_path / "model.sb").predict_many(X[:50])
+    np.testing.assert_array_equal(again, model.predict_many(X[:50]))
+
+
+def test_catboost_learns_classes():
+    pytest.importorskip("catboost")
+    binary = Refitted("catboost", loss="logistic", first=500).learn_many(X, CLASSES > 0)
+    assert np.mean((binary > 0) == (CLASSES > 0)) > 0.9
+    scores = Refitted("catboost", loss="softmax", first=500).learn_many(X, CLASSES)
+    assert np.mean(scores.argmax(axis=1) == CLASSES) > 0.9
+
+
+def test_catboost_is_not_asked_where_there_is_nothing_to_learn(recwarn):
+    pytest.importorskip("catboost")
+    for rows, y in ((np.ones((300, 2)), Y[:300]), (X[:300], np.full(300, 7.0))):
+        model = Refitted("catboost", first=100)
+        model.learn_many(rows, y)
+        np.testing.assert_allclose(model.predict_many(rows[:3]), y.mean())
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    "path", [("splits", 0, "float_feature_index"), ("splits", 0, "split_index"), ("leaf_values",)]
+)
+def test_a_forged_model_of_catboost_is_refused(path):
+    catboost = pytest.importorskip("catboost")
+    estimator = catboost.CatBoost({"iterations": 2, "verbose": 0, "allow_writing_files": False})
+    form = libraries.FORMS["catboost"]
+    content = json.loads(form.dump(estimator.fit(X[:200], Y[:200])))
+    form.load(json.dumps(content).encode())
+    *parents, last = path
+    part = content["oblivious_trees"][1]
+    for step in parents:
+        part = part[step]
+    part[last] = [0.0] if last == "leaf_values" else 10**6
+    with pytest.raises(ValueError, match="the trees of CatBoost are invalid"):
+        form.load(json.dumps(content).encode())
+
+
 def test_one_class_is_no_reason_to_fail():
     model = lightgbm_model(loss="logistic")
     model.learn_many(X[:500], np.ones(500))
@@ -322,7 +370,10 @@ def test_wrong_parameters_are_refused():
         ({"keep": "all"}, "keep must be 'sample' or 'last'"),
         ({"memory": 0}, "memory must be"),
         ({"loss": "hinge"}, "loss must be one that estimators have"),
-        ({"estimator": "xgb"}, "estimator must be an object, 'lightgbm' or 'lightgbm shallow'"),
+        (
+            {"estimator": "xgb"},
+            "estimator must be an object, or one of 'lightgbm', 'lightgbm sh",
+        ),
         ({"estimator": DecisionTreeRegressor}, "estimator must be an object with fit"),
         ({"estimator": object()}, "estimator must be an object with fit"),
         ({"loss": "logistic"}, "estimator must have predict_proba, for classes"),

@@ -1,12 +1,12 @@
-"""The experts of AutoBoost that are refitted: two by default, and those that users add."""
+"""The experts of AutoBoost that are refitted: two or three by default, and those that users add."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from spanboost.errors import ParameterError
-from spanboost.losses import resolve
+from spanboost.losses import Softmax, resolve
 from spanboost.models.refitted import Refitted, can_refit
-from spanboost.models.refitting.libraries import DEFAULT, SHALLOW, is_installed
+from spanboost.models.refitting.libraries import CATBOOST, DEFAULT, SHALLOW, is_installed
 from spanboost.models.spec import AutoSpec
 
 BUDGETS = "thorough", "exhaustive"  # with refitted experts by default
@@ -20,8 +20,7 @@ def new_refits(spec: AutoSpec, given: Iterable[Any], label_range: Any) -> dict[s
         with the loss of the model.
     """
     shared = {"loss": spec.loss, "label_range": label_range, "bits": spec.bits, "seed": spec.seed}
-    names = (DEFAULT, SHALLOW) if _has_default(spec) else ()
-    found = {name: Refitted(name, grow=GROW, **shared) for name in names}
+    found = {name: Refitted(name, grow=GROW, **shared) for name in _default_names(spec)}
     for one in given:
         if not isinstance(one, Refitted):
             raise ParameterError("experts", f"must be Refitted models (got {one!r:.60})")
@@ -32,8 +31,13 @@ def new_refits(spec: AutoSpec, given: Iterable[Any], label_range: Any) -> dict[s
     return found
 
 
-def _has_default(spec: AutoSpec) -> bool:
-    if spec.refit is None:
-        usual = spec.budget in BUDGETS and is_installed(DEFAULT)
-        return usual and can_refit(resolve(spec.loss))
-    return spec.refit
+def _default_names(spec: AutoSpec) -> list[str]:
+    """Return the names of the experts that a model has by default."""
+    loss, wanted = resolve(spec.loss), spec.refit
+    if wanted is None:
+        wanted = spec.budget in BUDGETS and is_installed(DEFAULT) and can_refit(loss)
+    if not wanted:
+        return []
+    # CatBoost takes very long for many classes
+    also = is_installed(CATBOOST) and not isinstance(loss, Softmax)
+    return [DEFAULT, SHALLOW, *([CATBOOST] if also else [])]

@@ -30,7 +30,7 @@ from spanboost.models.model import Model, single_answer
 from spanboost.models.refitting.fits import Fit, FitTask, RunningFit
 from spanboost.models.refitting.libraries import (
     DEFAULT,
-    SHALLOW,
+    NAMED,
     LibraryEstimator,
     as_data,
     import_library,
@@ -54,8 +54,8 @@ class Refitted(HullBoost):
     predictions depend on neither the number of threads nor the speed of the machine.
 
     estimator: an object with fit(X, y) and predict(X), or predict_proba(X) for classes: of
-        LightGBM, XGBoost, CatBoost, scikit-learn or your own. "lightgbm" and "lightgbm shallow",
-        with smaller trees, have settings of their own for each loss (docs/refitted.md).
+        LightGBM, XGBoost, CatBoost, scikit-learn or your own. "lightgbm", "lightgbm shallow" with
+        smaller trees, and "catboost" have settings of their own for each loss (docs/refitted.md).
     memory: number of rows to keep. They are saved with the model.
     grow: factor between the numbers of learned rows at two fits.
     first: number of learned rows at the first fit; before it, the prediction is the mean label.
@@ -313,10 +313,10 @@ def _check_estimator(estimator: Any, loss: Any) -> None:
     if isinstance(estimator, LibraryEstimator):
         import_library(estimator.library)
     elif isinstance(estimator, str):
-        if estimator not in (DEFAULT, SHALLOW):
-            allowed = f"an object, {DEFAULT!r} or {SHALLOW!r}"
+        if estimator not in NAMED:
+            allowed = "an object, or one of " + ", ".join(map(repr, NAMED))
             raise ParameterError("estimator", f"must be {allowed} (got {estimator!r})")
-        import_library(DEFAULT)
+        import_library(NAMED[estimator])
     elif isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise ParameterError("estimator", f"must be an object with fit (got {estimator!r:.60})")
     elif not hasattr(estimator, "predict_proba" if scores else "predict"):

@@ -11,6 +11,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.losses import Logistic, Softmax
+from spanboost.models.refitting.catboost import fit_catboost
 from spanboost.models.refitting.columns import (
     Columns,
     category_columns,
@@ -18,7 +19,13 @@ from spanboost.models.refitting.columns import (
     restore_columns,
     to_matrix,
 )
-from spanboost.models.refitting.libraries import DEFAULT, FORMS, LibraryEstimator
+from spanboost.models.refitting.libraries import (
+    CATBOOST,
+    DEFAULT,
+    FORMS,
+    NAMED,
+    LibraryEstimator,
+)
 from spanboost.models.refitting.lightgbm import fit_lightgbm
 from spanboost.rows.block import Block
 
@@ -29,7 +36,7 @@ REACH = 400.0  # the largest forecast with a log link, relative to the mean labe
 class FitTask(NamedTuple):
     """The rows that an estimator is fitted to. Nothing else changes them."""
 
-    estimator: Any  # DEFAULT, SHALLOW, a LibraryEstimator, or an object with fit and predict
+    estimator: Any  # one of NAMED, a LibraryEstimator, or an object with fit and predict
     loss: Any
     seed: int
     names: dict[str, int]  # columns of sparse rows by name
@@ -159,7 +166,7 @@ class RunningFit:
 
 
 def fit_estimator(task: FitTask) -> Fit | None:
-    """Fit an estimator; None if the rows have only one class."""
+    """Fit an estimator; None if the rows have only one class, or nothing can be learned."""
     columns = columns_of(task.rows, task.names)
     X, y, classes = to_matrix(task.rows, columns), task.labels, np.zeros(0)
     if isinstance(task.loss, Logistic | Softmax):
@@ -169,8 +176,13 @@ def fit_estimator(task: FitTask) -> Fit | None:
     mean = float(np.average(task.labels, weights=task.weights))
     estimator, categories = task.estimator, category_columns(task.rows, columns)
     if isinstance(estimator, str):
-        fitted = fit_lightgbm(estimator, X, y, task.weights, categories, task.loss, task.seed)
-        return _as_data(DEFAULT, fitted, columns, classes, mean)
+        if estimator == CATBOOST:
+            fitted = fit_catboost(X, y, task.weights, task.loss, task.seed)
+        else:
+            fitted = fit_lightgbm(estimator, X, y, task.weights, categories, task.loss, task.seed)
+        if fitted is None:
+            return None
+        return _as_data(NAMED[estimator], fitted, columns, classes, mean)
     if isinstance(estimator, LibraryEstimator):
         own = estimator.library == DEFAULT and categories
         given: dict[str, Any] = {"categorical_feature": categories} if own else {}

@@ -18,9 +18,11 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError, UserError, install_hint
+from spanboost.models.refitting.catboost_json import check_catboost_json
 from spanboost.models.refitting.lightgbm_text import check_lightgbm_text
 
-DEFAULT, SHALLOW = "lightgbm", "lightgbm shallow"  # with settings of their own for each loss
+DEFAULT, SHALLOW, CATBOOST = "lightgbm", "lightgbm shallow", "catboost"
+NAMED = {DEFAULT: "lightgbm", SHALLOW: "lightgbm", CATBOOST: "catboost"}  # with own settings
 _MODULES = {
     "LGBMRegressor": "lightgbm",
     "LGBMClassifier": "lightgbm",
@@ -129,14 +131,23 @@ def _dump_catboost(fitted: Any) -> bytes:
 
 
 def _load_catboost(data: bytes) -> Callable[[Any], Array]:
-    catboost = import_library("catboost")
+    catboost, content = import_library("catboost"), json.loads(data)
+    check_catboost_json(content)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         path.write_bytes(data)
         model = catboost.CatBoost().load_model(str(path), format="json")
-    classes = "class_params" in model.get_metadata().keys()  # noqa: SIM118
-    kind = "Probability" if classes else "RawFormulaVal"
+    kind = _catboost_kind(content)
     return lambda X: np.asarray(model.predict(X, prediction_type=kind, thread_count=1))
+
+
+def _catboost_kind(content: Any) -> str:
+    """Return what a model of CatBoost predicts."""
+    info = content["model_info"]
+    if "class_params" in info:
+        return "Probability"
+    loss = info.get("params", {}).get("loss_function", {}).get("type")
+    return "Exponent" if loss in ("Poisson", "Tweedie") else "RawFormulaVal"
 
 
 FORMS = {
