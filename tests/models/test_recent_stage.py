@@ -255,6 +255,8 @@ def test_a_file_of_the_fast_budget_keeps_the_recent_rows_that_it_has():
         ("recent.state.rows.labels", np.full(1000, 7.0)),
         ("recent.state.asking.awake", np.array([1, 5])),
         ("recent.state.rows.mean", np.zeros(2)),
+        ("recent.state.classes.trust", np.array([2.0])),
+        ("recent.state.classes.weight", np.array([-1.0, 1.0, 1.0])),
         ("recent.other", np.zeros(1)),
     ],
 )
@@ -276,6 +278,33 @@ def test_forged_sizes_are_refused(sizes):
     header["recent"] |= sizes
     with pytest.raises(ModelFileError, match="coordinates or classes"):
         AutoBoost.restore(header, {key: array.copy() for key, array in model.tensors()})
+
+
+def noisy_codes(rows, seed):
+    """Return noisy codes of eight classes, which all change in the middle, and the classes."""
+    rng = np.random.default_rng(seed)
+    codes, y = rng.integers(0, 2, (2, 8, 12)), rng.integers(0, 8, rows)
+    concept = (np.arange(rows) >= rows // 2).astype(int)
+    return (codes[concept, y] ^ (rng.random((rows, 12)) < 0.15)).astype(np.float32), y
+
+
+def test_naive_bayes_follows_a_sudden_change():
+    shares = []
+    for seed in range(3):
+        X, y = noisy_codes(6000, seed)
+        found = AutoBoost("softmax").learn_many(X, y).argmax(axis=1)
+        shares.append(np.mean((found == y)[3000:3500]))
+    assert np.mean(shares) > 0.75  # 0.73 without forgetting and without trust
+
+
+def test_a_file_without_trust_in_naive_bayes_loads():
+    X, classes = stream(300)
+    model = AutoBoost("softmax")
+    model.learn_many(X, classes)
+    names = ("recent.state.classes.trust", "recent.state.classes.curvature")
+    tensors = {key: one.copy() for key, one in model.tensors() if key not in names}
+    again = AutoBoost.restore(model.header(), tensors)
+    assert again.recent_stage.state.classes.trust[0] == 1
 
 
 def test_details_show_the_weights_of_recent_rows():

@@ -8,11 +8,14 @@ from spanboost.compiling.kernels import Caller
 from spanboost.rows.block import Cells, Rows, block_of
 from spanboost.rows.recent_classes import (
     FADE,
+    KEPT,
     LEAST,
     new_recent_classes,
     widen_classes,
 )
 from spanboost.rows.recent_rows import MOST, NEAREST, WINDOW, new_recent_rows
+
+SUDDEN = WINDOW + 120  # the row after which the stream changes
 
 
 def vote_and_learn(rows, classes, X, own, labels, votes, chances):
@@ -22,8 +25,11 @@ def vote_and_learn(rows, classes, X, own, labels, votes, chances):
         rows.vote(own[t], votes[t])
         if classes.weight.shape[0] > 0:
             classes.find_probabilities(rows, own[t], chances[t])
+            classes.learn_trust(chances[t], int(labels[t]))
         rows.learn_row(X.row(t), labels[t])
         if classes.weight.shape[0] > 0:
+            if t == SUDDEN:
+                classes.forget()
             classes.learn_class(rows, int(labels[t]))
 
 
@@ -55,10 +61,16 @@ def test_votes_and_probabilities_are_as_defined(classes):
         if t < 100 or t > number - 60:
             expected = naive.vote(numbers[t], codes[t], own[t])
             np.testing.assert_allclose(votes[t], expected, rtol=2e-4, atol=2e-5)
-            if classes:
-                expected = naive.bayes(numbers[t], own[t])
-                np.testing.assert_allclose(chances[t], expected, rtol=1e-6, atol=1e-9)
+        if classes:
+            expected = naive.bayes(numbers[t], own[t])
+            np.testing.assert_allclose(chances[t], expected, rtol=1e-6, atol=1e-9)
+            naive.learn_trust(expected, labels[t])
+            if t == SUDDEN:
+                naive.forget(KEPT)
         naive.learn(numbers[t], codes[t], labels[t])
+    if classes:
+        assert naive.trust < 0.99  # else nothing was learned about it
+        assert sums.trust[0] == pytest.approx(naive.trust, rel=1e-6)
 
 
 def test_columns_of_sparse_rows_get_coordinates_as_they_appear():
@@ -75,11 +87,40 @@ def test_columns_of_sparse_rows_get_coordinates_as_they_appear():
 
 def test_wider_sums_are_the_same():
     sums = new_recent_classes(2, 3)
-    sums.weight[:], sums.mean[:], sums.square[:] = 1, 2, 3
+    sums.weight[:], sums.mean[:], sums.square[:], sums.trust[:] = 1, 2, 3, 0.4
     wide = widen_classes(sums, 4, 5)
     np.testing.assert_array_equal(wide.weight, [1, 1, 0, 0])
     assert wide.mean[:2, :3].min() == 2
     assert wide.square.sum() == sums.square.sum()
+    assert wide.trust[0] == 0.4
+
+
+def test_dependent_columns_lower_the_trust_in_naive_bayes():
+    """One column, twelve times: the densities without a power are as sure as twelve columns."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 2500).astype(float)
+    column = (labels + rng.normal(0, 1, 2500)).astype(np.float32)
+    X = Cells(*block_of(np.repeat(column[:, None], 12, axis=1), np.float32, None))
+    own, chances = np.full((2500, 2), 0.5), np.zeros((2500, 2))
+    sums = new_recent_classes(2, 12)
+    Caller()(vote_and_learn, new_recent_rows(12), sums, X, own, labels, np.zeros_like(own), chances)
+    right = chances[np.arange(2500), labels.astype(int)][500:]
+    best = 1 / (1 + np.exp((0.5 - column[500:]) * (2 * labels[500:] - 1)))  # of both normal classes
+    assert 0.05 <= sums.trust[0] < 0.15
+    assert -np.log(right).mean() < -np.log(best).mean() + 0.02
+
+
+def test_wild_rows_leave_naive_bayes_sound():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 3000).astype(float)
+    values = (labels[:, None] + rng.normal(0, 1, (3000, 2))).astype(np.float32)
+    values[1500], values[1501] = [3e38, -3e38], [np.nan, 1e30]
+    X = Cells(*block_of(values, np.float32, None))
+    own, chances = np.full((3000, 2), 0.5), np.zeros((3000, 2))
+    sums = new_recent_classes(2, 2)
+    Caller()(vote_and_learn, new_recent_rows(2), sums, X, own, labels, np.zeros_like(own), chances)
+    assert sums.sound
+    assert np.isfinite(chances).all()
 
 
 def test_extreme_values_give_finite_votes():

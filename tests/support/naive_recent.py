@@ -10,7 +10,8 @@ class NaiveRecent:
 
     def __init__(self, window, nearest, fade, least):
         self.window, self.nearest, self.fade, self.least = window, nearest, fade, least
-        self.rows, self.codes, self.labels = [], [], []
+        self.rows, self.codes, self.labels, self.kept = [], [], [], []
+        self.trust, self.curvature, self.densities = 1.0, 10.0, {}
         self.mean = self.variance = None
 
     def learn(self, numbers, codes, label):
@@ -23,6 +24,20 @@ class NaiveRecent:
         self.rows.append(x)
         self.codes.append(codes)
         self.labels.append(label)
+        self.kept.append(1.0)
+
+    def forget(self, part):
+        self.kept = [part * one for one in self.kept]
+
+    def learn_trust(self, chances, label):
+        """Take a Newton step for the logarithmic loss of the trust."""
+        if label not in self.densities:
+            return
+        away = {c: np.clip(d - self.densities[label], -30, 30) for c, d in self.densities.items()}
+        mean = sum(chances[int(c)] * one for c, one in away.items())
+        square = sum(chances[int(c)] * one**2 for c, one in away.items())
+        self.curvature = self.fade * self.curvature + max(square - mean**2, 0)
+        self.trust = float(np.clip(self.trust - mean / self.curvature, 0.05, 1))
 
     def vote(self, numbers, codes, own):
         own = np.array(own, float)
@@ -51,7 +66,7 @@ class NaiveRecent:
         if not self.rows:
             return np.array(own, float)
         x, ages = self._filled(numbers), np.arange(len(self.rows))[::-1]
-        weights, labels = self.fade**ages, np.array(self.labels)
+        weights, labels = self.fade**ages * np.array(self.kept), np.array(self.labels)
         scores = np.full(len(own), -np.inf)
         for c in sorted(set(self.labels)):
             mine = labels == c
@@ -64,7 +79,8 @@ class NaiveRecent:
             centre = ((total * mean + self.mean) / (total + 1))[used]
             away = (x[used] - centre) ** 2 / variance
             ratios = np.log(variance / self.variance[used])
-            scores[int(c)] = math.log(total + 0.5) - (ratios + away).sum() / 2
+            self.densities[c] = -(ratios + away).sum() / 2
+            scores[int(c)] = math.log(total + 0.5) + self.trust * self.densities[c]
         chances = np.exp(scores - scores.max())
         chances = chances / chances.sum() + self.least
         known = np.isfinite(scores)

@@ -53,15 +53,21 @@ class Asking(NamedTuple):
         self.product[k] = _FADE * self.product[k] + product
         self.square[k] = _FADE * self.square[k] + square
 
-    def count_label(self, error: float) -> None:
-        """Count a label, given the squared error of the forecast; decide who is asked."""
+    def count_label(self, error: float) -> bool:
+        """Count a label, given the squared error of the forecast; decide who is asked.
+
+        Return whether the error has risen, for the first time in this period.
+        """
         self.seen[0] += 1
-        if self.has_risen(error):
+        risen = self.has_risen(error)
+        sudden = risen and self.seen[0] >= self.until[0]
+        if risen:
             self.until[0] = max(self.until[0], self.seen[0] + PERIOD)
             for k in range(self.awake.shape[0]):
                 self.awake[k] = 1
         if self.seen[0] >= self.until[0] and self.seen[0] % PERIOD == 0:
             self.decide_all()
+        return sudden
 
     def has_risen(self, error: float) -> bool:
         """Add a squared error to its means; return whether the last ones are unusually large."""

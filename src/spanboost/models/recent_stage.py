@@ -71,8 +71,11 @@ class RecentState(NamedTuple):
             errors += error * error
         for k in range(out.shape[1]):
             if self.asking.asks(k):
+                if k == 1:
+                    self.classes.learn_trust(out[:, k], int(label))
                 self.judge_correction(k, own, out[:, k], label, unit)
-        self.asking.count_label(errors)
+        if self.asking.count_label(errors) and out.shape[1] > 1:
+            self.classes.forget()
         self.rows.learn_row(x, label)
         if out.shape[1] > 1:
             self.classes.learn_class(self.rows, int(label))
@@ -225,10 +228,13 @@ class RecentStage:
         if not tensors:
             return
         self.state = self._new_state(coordinates, classes)
-        fill_arrays(self.state, take_prefixed(tensors, f"{_STATE}."), _STATE)
+        arrays, trusted = take_prefixed(tensors, f"{_STATE}."), self.state.classes
+        for name in ("trust", "curvature"):  # files of earlier versions lack them
+            arrays.setdefault(f"classes.{name}", getattr(trusted, name))
+        fill_arrays(self.state, arrays, _STATE)
         labels = self.state.rows.labels
         known = self.K == 1 or bool(((labels >= 0) & (labels < max(classes, 1))).all())
-        if not (known and self.state.rows.sound and self.state.asking.sound):
+        if not (known and all(part.sound for part in self.state)):
             raise ModelFileError("the recent rows in the file are invalid")
         weights = take_prefixed(tensors, AGGREGATOR)
         self.mixture.restore({f"{AGGREGATOR}{name}": value for name, value in weights.items()})

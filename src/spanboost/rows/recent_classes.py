@@ -1,7 +1,12 @@
 """Naive Bayes over the last rows: the numbers of each class as independent normal distributions.
 
-Sums are decayed, so that about the last 500 rows count. A class starts with one row at the mean of
-the last rows, with their variance. Category codes are not used.
+Sums are decayed, so that about the last 500 rows count. If the stream changes suddenly, little of
+them is kept. A class starts with one row at the mean of the last rows, with their variance.
+Category codes are not used.
+
+Columns are not independent, and numbers such as 0 and 1 are not normal, so the densities are too
+sure of a class. They are raised to a power, the trust, which is learned online: Newton steps for
+the logarithmic loss, with curvatures that are decayed as the sums.
 """
 
 import math
@@ -14,9 +19,19 @@ from spanboost.compiling.kernels import kernel
 from spanboost.rows.recent_rows import RecentRows
 
 FADE = 1 - 1 / 500
+KEPT = 0.02  # the part of the sums that remains after a sudden change
 LEAST = 1e-4  # added to every probability: rows are less independent than assumed
+_LEAST_TRUST, _MOST_TRUST = 0.05, 1.0
+_FARTHEST = 30.0  # no row may say more than this about the trust
+_FIRM = 10.0  # the curvature before the first label
 _PSEUDO = 0.5  # rows that a class seems to have more than it has
 ABSENT = 1e-300  # the probability of a class before its first label
+
+
+class ClassScratch(NamedTuple):
+    """Values of one row."""
+
+    density: Array  # [classes] the logarithm of its density, up to a constant
 
 
 @kernel
@@ -26,6 +41,17 @@ class RecentClasses(NamedTuple):
     weight: Array  # [classes] decayed number of rows
     mean: Array  # [classes, coordinates]
     square: Array  # [classes, coordinates] sums of squared distances from the mean
+    trust: Array  # [1] the power of the densities
+    curvature: Array  # [1] of the loss as a function of the trust
+    scratch: ClassScratch
+
+    @property
+    def sound(self) -> bool:
+        """Whether all numbers are in their ranges."""
+        trust, curvature = self.trust[0], self.curvature[0]
+        return bool(
+            (self.weight >= 0).all() and _LEAST_TRUST <= trust <= _MOST_TRUST and curvature >= 0
+        )
 
     def find_probabilities(self, rows: RecentRows, own: Array, out: Array) -> None:
         """Set the probabilities of the classes of the row that is loaded.
@@ -35,7 +61,9 @@ class RecentClasses(NamedTuple):
         top, total, known = -math.inf, 0.0, 0
         for c in range(out.shape[0]):
             if self.weight[c] > 0:
-                out[c] = self.score(rows, c)
+                density = self.find_density(rows, c)
+                self.scratch.density[c] = density
+                out[c] = math.log(self.weight[c] + _PSEUDO) + self.trust[0] * density
                 top = max(top, out[c])
                 known += 1
         for c in range(out.shape[0]):
@@ -50,7 +78,7 @@ class RecentClasses(NamedTuple):
             else:
                 out[c] = ABSENT
 
-    def score(self, rows: RecentRows, c: int) -> float:
+    def find_density(self, rows: RecentRows, c: int) -> float:
         """Return the logarithm of the density of class c, up to a constant."""
         weight, logarithm, ratio = self.weight[c], 0.0, 1.0
         distance = 0.0
@@ -66,7 +94,29 @@ class RecentClasses(NamedTuple):
                 logarithm += math.log(ratio)
                 ratio = 1.0
         logarithm += math.log(ratio)
-        return math.log(weight + _PSEUDO) - (logarithm + distance) / 2
+        return -(logarithm + distance) / 2
+
+    def learn_trust(self, out: Array, c: int) -> None:
+        """Learn the trust from class c of the row whose probabilities are `out`."""
+        if not self.weight[c] > 0:
+            return
+        density, slope, square = self.scratch.density, 0.0, 0.0
+        for k in range(out.shape[0]):
+            if self.weight[k] > 0:
+                away = min(max(density[k] - density[c], -_FARTHEST), _FARTHEST)
+                slope += out[k] * away
+                square += out[k] * away * away
+        self.curvature[0] = FADE * self.curvature[0] + max(square - slope * slope, 0.0)
+        if self.curvature[0] > 0:
+            trust = self.trust[0] - slope / self.curvature[0]
+            self.trust[0] = min(max(trust, _LEAST_TRUST), _MOST_TRUST)
+
+    def forget(self) -> None:
+        """Keep little of the sums, because the stream has changed."""
+        for c in range(self.weight.shape[0]):
+            self.weight[c] *= KEPT
+            for j in range(self.square.shape[1]):
+                self.square[c, j] *= KEPT
 
     def learn_class(self, rows: RecentRows, c: int) -> None:
         """Add the row that is loaded to class c."""
@@ -84,12 +134,19 @@ class RecentClasses(NamedTuple):
 def new_recent_classes(classes: int, coordinates: int) -> RecentClasses:
     """Return the state before the first row."""
     shape = classes, coordinates
-    return RecentClasses(np.zeros(classes), np.zeros(shape), np.zeros(shape))
+    return RecentClasses(
+        weight=np.zeros(classes),
+        mean=np.zeros(shape),
+        square=np.zeros(shape),
+        trust=np.array([_MOST_TRUST]),
+        curvature=np.array([_FIRM]),
+        scratch=ClassScratch(np.zeros(classes)),
+    )
 
 
 def widen_classes(narrow: RecentClasses, classes: int, coordinates: int) -> RecentClasses:
     """Return the same sums with room for more classes and coordinates."""
     wide = new_recent_classes(classes, coordinates)
-    for new, old in zip(wide, narrow, strict=True):
+    for new, old in zip(wide[:-1], narrow[:-1], strict=True):
         new[tuple(map(slice, old.shape))] = old
     return wide
