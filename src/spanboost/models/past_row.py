@@ -15,7 +15,7 @@ from spanboost.models.core_row import CoreRow
 from spanboost.models.mixture import Units
 from spanboost.models.mixture_row import MixtureRow
 from spanboost.models.sleeping import add_corrections
-from spanboost.rows.block import prepend_columns
+from spanboost.rows.block import Block, prepend_columns
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
 from spanboost.rows.past_labels import LAGS, LEVELS, PastLabels
 
@@ -50,13 +50,14 @@ class PastRow:
         self._accepted = False
         self._mixed = MixtureRow(stage.mixture)
         self._corrections = np.zeros((3, 1))  # the target, and two predictions of it
-        self._bind(rows.encoded.X[0], alone.X[0], together.X[0])
+        self._bind(rows.encoded, alone, together)
 
-    def _bind(self, own: Array, alone: Array, together: Array) -> None:
+    def _bind(self, own: Block, alone: Block, together: Block) -> None:
         """Create the calls of compiled functions with the arrays of the row."""
         stage, find = self.stage, self.stage.call.find
         past = np.zeros(stage.state.columns)
-        columns = stage.state, past, own, alone, together, stage.state.levels, stage.direct
+        arrays = past, own.X[0], alone.X[0], together.X[0], own.indices, together.indices
+        columns = stage.state, *arrays, stage.state.levels, stage.direct
         self._read = partial(find(read_columns, *columns, 0, 0.0, False, 0.0, 0.0), *columns)
         candidates = past, self._outs, self._mixed.forecasts, stage.key is not None, stage.direct
         self._write = partial(find(write_candidates, *candidates, 0.0, 0.0), *candidates)
@@ -121,6 +122,8 @@ def read_columns(
     own: Array,
     alone: Array,
     together: Array,
+    entries: Array,
+    moved: Array,
     levels: int,
     direct: bool,
     key: int,
@@ -132,6 +135,7 @@ def read_columns(
     """Set `past`, and the columns that the corrections read, as `PastStage` does for blocks.
 
     own: the row; alone: the columns of the past; together: the same and those of the row.
+    entries: the columns of the entries of a sparse row; moved: where they are in `together`.
     learns: whether to learn the label of the row, and the error of its forecast.
     """
     state.read_row(key, past)
@@ -146,6 +150,8 @@ def read_columns(
         together[i] = alone[i]
     for j in range(own.shape[0]):
         together[1 + columns + j] = own[j]
+    for e in range(entries.shape[0]):
+        moved[e] = 1 + columns + entries[e]
 
 
 @kernel

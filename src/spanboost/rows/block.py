@@ -279,9 +279,9 @@ def prepend_columns(columns: Array, block: Block | None = None) -> Block:
 
 def slice_block(block: Block, first: int, last: int) -> Block:
     """Return the rows first <= t < last of a block; they share its arrays."""
-    if (first, last) == (0, len(block.X)):
-        return block
     a, b = block.indptr[first], block.indptr[last]
+    if (first, last) == (0, len(block.X)) and b == len(block.data):
+        return block
     return block._replace(
         X=block.X[first:last],
         indptr=block.indptr[first : last + 1] - a,

@@ -19,7 +19,7 @@ from spanboost.rows.frame_rows import (
     is_numeric_frame,
     join_series,
 )
-from spanboost.rows.single_row import SingleRow, are_plain, row_key
+from spanboost.rows.single_row import NamedRow, SequenceRow, are_plain
 from spanboost.rows.unknown_categories import UnknownCategories
 from spanboost.rows.validation import FeatureError
 
@@ -113,7 +113,7 @@ class RowEncoder:
         self.names: FeatureNames | None = None
         if getattr(learner, "named", False) is True:
             self.names = FeatureNames(getattr(learner, "bits", None))
-        self._single: SingleRow | None = None
+        self._single: SequenceRow | NamedRow | None = None
         self._last: EncodedBlock | None = None
 
     def numbered(self, X: Any, learn: bool = False) -> NumberedBlock:
@@ -231,19 +231,17 @@ class RowEncoder:
             x = x.tolist()
         if self._single is not None and self._single.write(x):
             return self._last
-        if self.names is None or self.kind is None or not row_key(x):
+        if self.names is None or self.kind is None or type(x) not in (dict, list, tuple) or not x:
             return None
         try:
             reading = self.read([x])
         except ValueError:
             return None
-        values, numbers, fits = x, reading.encoded.X, not reading.new
-        blank: list[str] = []
         if type(x) is dict:
-            values, numbers, blank = x.values(), reading.encoded.data, self.names.blank(x)
-            fits = fits and all(type(name) is str for name in x)  # 1 and True are the same key
-        if fits and are_plain(values):
-            self._single, self._last = SingleRow(row_key(x), numbers, blank), reading
+            if not reading.new and len(reading.encoded.data) > 0:
+                self._single, self._last = NamedRow(self.names, reading.encoded), reading
+        elif are_plain(x):
+            self._single, self._last = SequenceRow(reading.encoded.X), reading
         return reading
 
 

@@ -8,10 +8,11 @@ had numbers (key_kinds.py). Rows are read in the order of their sorted names, so
 keys in a dictionary does not matter.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,17 @@ from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.key_kinds import KeyKinds, NewNames, NumeralWarnings
 from spanboost.rows.times import FIRST_PARTS, PARTS, expand_times, parse_time
 from spanboost.rows.validation import Sparse, is_number
+
+PLAIN = frozenset([int, float, bool])
+LARGEST = 3e38  # slightly less than the largest float32
+
+
+class Entries(NamedTuple):
+    """The entries of a row, in the order of its names."""
+
+    columns: list[int]
+    numbers: list[float]
+    plain: bool  # whether all values are numbers, and none of a name that has always been missing
 
 
 class FeatureNames:
@@ -91,6 +103,51 @@ class FeatureNames:
             ends.append(len(data))
         columns = np.array(indices, np.int64)
         return Sparse(np.array(ends), columns, np.array(data, np.float64), (len(rows),)), new
+
+    def known_order(self, names: Iterable[Any]) -> list[str] | None:
+        """Return names in the order in which `read_known` needs them; None if it cannot read them.
+
+        Ignored names are left out.
+        """
+        if not all(type(name) is str for name in names):  # 1 and True are the same key
+            return None
+        return [name for name in canonical_order(names) if name not in self.ignored]
+
+    def read_known(self, row: dict[str, Any], order: Sequence[str]) -> Entries | None:
+        """Return the entries of a row in a fraction of the time that `read` takes.
+
+        Return None for a row with an unknown name, a time or a value that is not allowed, which
+        `read` must see.
+
+        order: the names of the row, as `known_order` returns them.
+        """
+        blank = frozenset[str]() if self.kinds is None else self.kinds.blank
+        columns, numbers, plain = list[int](), list[float](), True
+        for name in order:
+            value, feature = row[name], name
+            if type(value) in PLAIN:
+                if not (-LARGEST < value < LARGEST):  # also for NaN
+                    if value == value:  # noqa: PLR0124
+                        return None
+                    plain = False
+                elif name in blank:
+                    return None
+            elif type(value) is str:
+                # no time is shorter, and a known category of another key may look like this one
+                if value[4:5] == "-" and self._parse_time(name, value) is not None:
+                    return None
+                feature, value, plain = f"{name}={value}", 1.0, False
+            elif value is None:
+                value, plain = math.nan, False
+            else:
+                return None
+            column = self.column(feature)
+            if column is None:
+                return None
+            plain = plain and name not in blank
+            columns.append(column)
+            numbers.append(value)
+        return Entries(columns, numbers, plain)
 
     def _read_uniform(self, rows: Sequence[Any]) -> Sparse | None:
         """Read uniform rows column by column, which takes a tenth of the time.

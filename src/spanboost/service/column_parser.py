@@ -15,7 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.formats.arrow_rows import ValueRows
 from spanboost.data.formats.jsonl import LARGEST_WEIGHT, TOO_LARGE, BadRowError
 from spanboost.rows.column_rows import ColumnRows
-from spanboost.rows.single_row import PLAIN
+from spanboost.rows.feature_names import PLAIN
 from spanboost.rows.times import parse_time
 from spanboost.service.request_rows import (
     MAX_LABEL,
