@@ -160,7 +160,9 @@ def test_hints_name_only_options_that_the_command_takes(data, model, shell, tmp_
 @pytest.mark.parametrize("words", [["--key", "size"], ["--past", "on"]])
 def test_past_labels_and_a_loss_that_does_not_take_them(words, data, shell):
     err = shell("evaluate", data, "--loss", "poisson", "--quiet", *words, status=2).err
-    message = "needs squared, absolute, Huber, quantile or logistic loss, and at least 6 bits"
+    message = (
+        "needs squared, absolute, Huber, quantile, logistic or softmax loss, and at least 6 bits"
+    )
     assert err == f"spanboost: {words[0]} {message}\n"
 
 

@@ -293,6 +293,7 @@ def test_a_forged_past_is_refused(name, value):
         ({"key": "store", "past": False}, r"key needs past labels \(got past=False\)"),
         ({"past": True, "loss": "poisson"}, "^past needs squared, absolute"),
         ({"key": "store", "bits": 5}, "^key needs squared, .* and at least 6 bits$"),
+        ({"past": True, "loss": "hinge"}, "^past needs squared, .* or softmax loss"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, message):

@@ -22,11 +22,9 @@ from spanboost.models.loss_record import LOSSES, LossRecord
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, stack
 from spanboost.models.model import Composition, own_constructor, single_answer
+from spanboost.models.new_past_stage import new_past_stage
 from spanboost.models.past_model import AutoBlock, PastModel
-from spanboost.models.past_stage import (
-    new_past_stage,
-    take_prefixed,
-)
+from spanboost.models.past_stage import take_prefixed
 from spanboost.models.recent_stage import new_recent_stage
 from spanboost.models.refit_experts import new_refits
 from spanboost.models.refitted import Refitted

@@ -15,6 +15,7 @@ from spanboost.models.core_row import CoreRow
 from spanboost.models.loss_record import LossRow
 from spanboost.models.mixture_row import MixtureRow
 from spanboost.models.past_row import PastRow
+from spanboost.models.past_stage import PastStage
 from spanboost.models.recent_row import RecentRow
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
 from spanboost.rows.labels import Labels
@@ -49,7 +50,8 @@ class ExpertRow:
         run = self.mixture.call.find(write_in_units, *forecasts, 0.0, 1.0)
         self._write_in_units = partial(run, *forecasts)
         self._near = None if self.recent is None else RecentRow(self.recent, rows)
-        self._past = None if self.stage is None else PastRow(self.stage, rows)
+        # numbers have a `PastStage`
+        self._past = PastRow(self.stage, rows) if isinstance(self.stage, PastStage) else None
 
     def __reduce__(self) -> Any:
         return _no_row, ()  # the next row of a copied model creates it again
@@ -118,7 +120,8 @@ def new_expert_row(model: "PastModel", rows: EncodedBlock | None) -> ExpertRow |
     if rows is None or rows.new or labels.d > 1 or labels.log_link or not labels.seen:
         return None
     plain = all(type(one) in (SpanBoost, HullBoost) for one in model.boosters())
-    return ExpertRow(model, rows) if plain and (stage is None or stage.cores[0].started) else None
+    ready = stage is None or (isinstance(stage, PastStage) and stage.cores[0].started)
+    return ExpertRow(model, rows) if plain and ready else None
 
 
 def _no_row() -> None:

@@ -9,10 +9,12 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.known_past import KnownPast
 from spanboost.models.loss_record import AverageLoss, LossRecord
 from spanboost.models.mixture import Mixture, Units, stack
 from spanboost.models.model import Model
-from spanboost.models.past_stage import KnownPast, PastStage, StageLabels, StageRows
+from spanboost.models.past_class_stage import PastClassStage
+from spanboost.models.past_stage import PastStage, StageLabels, StageRows
 from spanboost.models.recent_stage import RecentStage
 from spanboost.rows.block import slice_block
 from spanboost.rows.labels import RangeChange
@@ -41,10 +43,10 @@ class PastModel(Model):
     mixture: Mixture
     loss_record: LossRecord
     recent_stage: RecentStage | None
-    past_stage: PastStage | None
+    past_stage: PastStage | PastClassStage | None
 
     @property
-    def stages(self) -> dict[str, RecentStage | PastStage]:
+    def stages(self) -> dict[str, RecentStage | PastStage | PastClassStage]:
         """The stages that the model has, by name."""
         both = {"recent": self.recent_stage, "past": self.past_stage}
         return {name: stage for name, stage in both.items() if stage is not None}

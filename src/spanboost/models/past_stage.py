@@ -11,7 +11,6 @@ logistic loss, where that has no meaning, they predict log-odds themselves, from
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,26 +18,24 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.core.loop import predict
-from spanboost.errors import ModelFileError, ParameterError
+from spanboost.errors import ModelFileError
 from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Huber, Logistic, Quantile, Squared, degree, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import BoosterCore
+from spanboost.models.known_past import KnownPast, ReadsPast
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, Units
 from spanboost.models.past_row import LARGEST, MEAN, SETTLED, SLOW, to_log_odds, to_probability
 from spanboost.models.sleeping import PERIOD, add_corrections, new_sleep
-from spanboost.models.spec import AutoSpec, score_bounds
+from spanboost.models.spec import score_bounds
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import fill_arrays
 from spanboost.rows.block import prepend_columns
-from spanboost.rows.encoder import EncodedBlock, NumberedBlock, count_rows
+from spanboost.rows.encoder import EncodedBlock, NumberedBlock
 from spanboost.rows.labels import RangeChange
-from spanboost.rows.past_keys import NO_KEY
-from spanboost.rows.past_labels import LAGS, LEVELS, learn_past, new_past_labels, read_past
-from spanboost.rows.past_rows import check_past, split_past
-from spanboost.rows.row_keys import row_keys
+from spanboost.rows.past_labels import LAGS, LEVELS, learn_past, new_past_labels
 
 _LOSSES = (Squared, Absolute, Huber, Quantile, Logistic)
 LEAST_BITS = 6  # a hashed table with fewer bits has no room for the columns of this stage
@@ -47,24 +44,6 @@ NAMES = ("experts", "last label", "last season", "recent mean", "mean")
 KEY_NAMES = ("last label of the key", "recent mean of the key")
 CORRECTIONS = ("past", "past and row", "trees of past and row")
 _STATE, _SLEEP = "labels", "sleep"
-
-
-@dataclass(frozen=True)
-class KnownPast:
-    """The keys of rows, and what was known about past labels when they were predicted."""
-
-    keys: Array  # [rows] numbers of the keys
-    past: Array  # [rows, columns]
-    given: Array  # [rows] whether `past` is known; otherwise it is computed
-
-    def part(self, first: int, last: int) -> "KnownPast":
-        """Return what is known about the rows first <= t < last."""
-        rows = slice(first, last)
-        return KnownPast(self.keys[rows], self.past[rows], self.given[rows])
-
-    def fill(self, others: Array) -> Array:
-        """Return what was known when each row was predicted; `others` for rows without it."""
-        return np.where(self.given[:, None], self.past, others) if self.given.any() else others
 
 
 class StageRows(NamedTuple):
@@ -93,7 +72,7 @@ class Frames(NamedTuple):
     learned_centre: Array  # [rows]
 
 
-class PastStage:
+class PastStage(ReadsPast):
     """Past labels, the corrections that read them, and the weights of all candidates.
 
     state: the labels and errors so far; sleep: whether the trees learn.
@@ -112,27 +91,6 @@ class PastStage:
     def weights(self) -> dict[str, float]:
         """The weight of each candidate."""
         return self.mixture.named_weights(self.names)
-
-    def known_past(self, X: Any, schema: Any) -> KnownPast:
-        """Return what is known about the past of rows, which may have it with them."""
-        rows, given = split_past(X)
-        number = count_rows(rows)
-        if given is not None:
-            check_past(given, number, self.state.columns)
-            return KnownPast(self._keys(rows, schema), given.past, given.given)
-        none = np.zeros((0, self.state.columns)), np.zeros(number, bool)
-        return KnownPast(self._keys(rows, schema), *none)
-
-    def _keys(self, rows: Any, schema: Any) -> Array:
-        if self.key is None:
-            return np.full(count_rows(rows), NO_KEY)
-        return row_keys(rows, self.key, schema)
-
-    def read_past(self, keys: Array) -> Array:
-        """Return what is known now about the labels of rows with these keys."""
-        past = np.empty((len(keys), self.state.columns))
-        self.call(read_past, self.state, keys, past)
-        return past
 
     def predict(self, rows: StageRows, known: KnownPast) -> Array:
         """Return predictions; learn nothing."""
@@ -365,21 +323,6 @@ def _next_decision(labelled: Array, count: int, first: int) -> int:
 def can_correct(loss: Any) -> bool:
     """Return whether a stage can correct numbers that are predicted for this loss."""
     return isinstance(resolve(loss), _LOSSES)
-
-
-def new_past_stage(spec: AutoSpec) -> PastStage | None:
-    """Return the stage of a new AutoBoost; None if it has none."""
-    possible = can_correct(spec.loss) and (spec.bits or LEAST_BITS) >= LEAST_BITS
-    wanted = spec.budget != "fast" if spec.past is None else spec.past
-    if not possible and (spec.past or spec.key is not None):
-        raise ParameterError(
-            "past" if spec.key is None else "key",
-            "needs squared, absolute, Huber, quantile or logistic loss, and at least "
-            f"{LEAST_BITS} bits",
-        )
-    if not possible or not (wanted or spec.key is not None):
-        return None
-    return PastStage(spec.loss, spec.seed, spec.bits, spec.key)
 
 
 def _take_numbered(tensors: dict[str, Array]) -> dict[str, Array]:
