@@ -11,6 +11,7 @@ from spanboost.compiling.kernels import runs_plainly
 from spanboost.compiling.step_schedule import StepSchedule
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.trees import Trees
 from spanboost.losses import Softmax, predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
@@ -21,7 +22,7 @@ from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.loss_record import LOSSES, LossRecord
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, stack
-from spanboost.models.model import Composition, own_constructor, single_answer
+from spanboost.models.model import Composition, single_answer
 from spanboost.models.past_model import AutoBlock, PastModel
 from spanboost.models.past_stage import (
     new_past_stage,
@@ -41,7 +42,7 @@ from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 _FEW = 64  # blocks with fewer rows run in one thread
 
 
-@own_constructor
+@own_constructor({"step": "eta"})
 class AutoBoost(AutoSpec, PastModel):
     """An ensemble of boosters that needs no tuning.
 
