@@ -205,14 +205,17 @@ class AutoBoost(AutoSpec, PastModel):
         Losses of rows that were seen favour the experts that remember them best.
         """
         block = self.check(X, y, weights)
-        return self.learn_checked(block._replace(weights=0 * block.weights))
+        answers = self.learn_checked(block._replace(weights=0 * block.weights))
+        self.restart_shifts()
+        return answers
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the experts compose the prediction for one row."""
         answer = self._combine(list(predictions))
         # of the row that was mixed last
         weights, constant = self.mixture.aggregator.expert_weights()
-        return Composition(answer.reshape(-1), weights, constant)
+        unit = self.mixture.units(self.labels).half
+        return Composition(answer.reshape(-1), weights, unit * constant)
 
     @property
     def row_sample(self) -> RowSample | None:

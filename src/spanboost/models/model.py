@@ -225,6 +225,14 @@ class Model:
         raise NotImplementedError
 
     @property
+    def needs_new_rows(self) -> bool:
+        """Whether rows that were not learned before must come last, after several passes.
+
+        The share of labels below a quantile is measured on such rows.
+        """
+        return False
+
+    @property
     def row_sample(self) -> RowSample | None:
         """Some of the rows that the model has learned; None if only its parts keep rows."""
         return None
