@@ -71,9 +71,8 @@ class Booster(BoosterSpec, Model):
         self.offset_ = self.offset or self.default_offset
         self.smooth_ = not math.isinf(losses.constant(self.loss_, "beta", self.scale * self.D))
         labels = new_labels(self, learner)
-        if not (
-            self.smooth_ or self.feedback == "greedy" or getattr(learner, "deterministic", True)
-        ):
+        greedy = self.feedback == "greedy"
+        if not (self.smooth_ or greedy or getattr(learner, "deterministic", True)):
             raise ValueError(
                 "a loss with a kink under linear feedback (Corollary 1) needs a deterministic "
                 "learner: use greedy feedback or a learner that does not draw at random"
