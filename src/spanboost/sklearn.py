@@ -74,8 +74,8 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
     {shared_parameters}
     loss : "squared_error", "absolute_error", "huber", "quantile:TAU", "poisson", "gamma", \
             "tweedie:POWER" or a loss object
-        "quantile:0.9" estimates the quantile 0.9; ``intervals=True`` estimates quantiles better,
-        because it calibrates them. "poisson", "gamma" and "tweedie:1.5" are for
+        "quantile:0.9" estimates the quantile 0.9; ``intervals=True`` estimates several, and keeps
+        their shares of the labels on any stream. "poisson", "gamma" and "tweedie:1.5" are for
         counts and positive numbers, and predict their mean (docs/counts.md). A loss object is one
         of ``spanboost.losses``, or your own.
     label_range : "auto", "auto-zero", "growing", "growing-zero" or (low, high)

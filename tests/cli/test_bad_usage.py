@@ -440,6 +440,35 @@ def test_a_bad_row_after_many_good_ones_can_be_left_out(row, message, shell, tmp
     assert f"left out: {data}:302: {message}\n" in printed.err
 
 
+@pytest.mark.parametrize(
+    ("label", "options", "message"),
+    [
+        ("", (), "the label is missing"),
+        ("inf", (), "the label is infinite, or too large for a 64-bit float"),
+        ("-1", ("--loss", "poisson"), "the label '-1' is negative; the loss needs labels of at "),
+        ("x", (), "the label 'x' is not a number; for two classes use --loss logistic"),
+        ("x", ("--loss", "logistic"), "the label 'x' cannot be used together with '0', '1'"),
+    ],
+)
+def test_a_bad_label_among_the_first_rows_can_be_left_out(label, options, message, shell, tmp_path):
+    rows = ["a,y", *(f"{k},{k % 2}" for k in range(9)), f"9,{label}", "9,1"]
+    data = put(tmp_path, "x.csv", "\n".join(rows).encode() + b"\n")
+    words = ("evaluate", data, "--learner", "linear", "--quiet", *options)
+    err = shell(*words, status=2).err
+    assert f"{data}:11: column 'y': {message}" in err
+    assert err.endswith("; to leave out such rows, use --on-error skip\n")
+    shell(*words, "--on-error", "skip")
+
+
+def test_a_first_label_that_is_a_text_has_the_advice_for_classes_only(shell, tmp_path):
+    data = put(tmp_path, "x.csv", b"a,y\n1,u\n2,v\n")
+    err = shell("evaluate", data, "--learner", "linear", "--quiet", status=2).err
+    assert err.endswith(
+        "the label 'u' is not a number; for two classes use --loss logistic, for more --loss "
+        "softmax\n"
+    )
+
+
 def test_names_that_are_read_as_a_row(shell, tmp_path):
     data = put(tmp_path, "x.csv", b"a,b,y\n1,2,3\n4,5,6\n")
     printed = shell("evaluate", data, "--no-header", "--quiet", status=2)

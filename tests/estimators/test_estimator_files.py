@@ -14,7 +14,18 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import GridSearchCV
 
-from spanboost import ModelFileError, Trees, explain, load, river, save
+from spanboost import (
+    AutoBoost,
+    LinearSGD,
+    ModelFileError,
+    Network,
+    Ridge,
+    Trees,
+    explain,
+    load,
+    river,
+    save,
+)
 from spanboost.losses import Huber
 from spanboost.models import files
 from spanboost.models.plain_data import decode, encode
@@ -313,6 +324,15 @@ def test_a_search_tries_learners_with_and_without_a_budget():
     ("cls", "name", "hint"),
     [
         (BoostingRegressor, "max_depth", "; use learner=Trees(depth=...)"),
+        (BoostingRegressor, "alpha", '; use loss="quantile:0.9"'),
+        (river.BoostingRegressor, "quantile", '; use loss="quantile:0.9"'),
+        (BoostingClassifier, "alpha", ""),
+        (AutoBoost, "alpha", '; use loss="quantile:0.9"'),
+        (Trees, "max_depth", "; use depth"),
+        (Trees, "dept", "; did you mean 'depth'?"),
+        (Ridge, "alpha", "; use ridge"),
+        (LinearSGD, "learning_rate", "; use rate"),
+        (Network, "lr", "; use rate"),
         (BoostingRegressor, "n_models", "; use n_estimators"),
         (BoostingClassifier, "eta", "; use learning_rate"),
         (BoostingClassifier, "max_iter", "; use n_epochs"),

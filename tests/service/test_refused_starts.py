@@ -119,6 +119,29 @@ def test_a_model_file_and_options_are_distinguished(tmp_path):
     open_folder(tmp_path / "file", *one).close()
 
 
+@pytest.mark.parametrize(
+    ("options", "other", "why"),
+    [
+        ([*SMALL, "--seed", "3"], ["--seed", "4"], "it has '3' (got '4')"),
+        (["--budget", "fast", "--past", "on"], ["--budget", "default"], "it has 'fast'"),
+        (["--budget", "fast", "--intervals"], ["--label", "x"], "it has 'y' (got 'x')"),
+        ([*SMALL, "--loss", "logistic", "--calibrate"], ["--intervals"], "--intervals cannot be"),
+    ],
+)
+def test_options_that_repeat_those_of_a_model_file_are_accepted(tmp_path, options, other, why):
+    data, file = tmp_path / "data.csv", str(tmp_path / "m.sb")
+    data.write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(20)))
+    repeated = [*options, "--label", "y"]
+    assert main(["train", str(data), "-o", file, "--quiet", *repeated]) == 0
+    for _ in range(2):  # a new folder, and a restart
+        state = open_folder(tmp_path / "state", "-m", file, *repeated)
+        assert uses_past(state.model) == ("--past" in options)
+        state.close()
+    with pytest.raises(UsageError) as error:
+        open_folder(tmp_path / "new", "-m", file, *other)
+    assert why in str(error.value)
+
+
 def test_past_labels_of_a_model_file_are_used_on_demand(tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("x,y\n" + "".join(f"{k},{k % 3}\n" for k in range(20)))

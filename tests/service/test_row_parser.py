@@ -32,6 +32,24 @@ def test_a_label_that_is_only_missing_is_left_to_the_target():
     assert parser.parse_example({"a": 1, "label": None, "lable": 2}).label == ""
 
 
+def test_a_labelled_row_without_features_is_refused():
+    parser = RowParser(Schema("json", NumberTarget(), weight="w", ignore=("x",)), "id", 100)
+    message = (
+        "the row has a label but no features; if their values are not known, give one of them as "
+        "null"
+    )
+    for row in ({"label": 1, "w": 1}, {"label": 1, "w": 1, "x": 5}, {"label": 1, "id": None}):
+        with pytest.raises(BadRowError) as caught:
+            parser.parse_example(dict(row))
+        assert str(caught.value) == message
+        _, rejected = parse_examples(parser, [dict(row) for _ in range(MIN_ROWS)])
+        assert [one.reason for one in rejected] == [message] * MIN_ROWS
+    assert parser.parse_example({"label": 1, "w": 1, "a": None}).row == {"a": None}
+    assert parser.parse_example({"label": 1, "id": "7"}).row is None  # the label of a pending row
+    no_columns = RowParser(Schema("table", NumberTarget(), columns=[]), "id", 100)
+    assert no_columns.parse_example({"label": 1}).row == {}
+
+
 TABLE = Schema(
     "table",
     NumberTarget(),

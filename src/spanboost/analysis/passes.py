@@ -79,6 +79,9 @@ class Passes:
 
     def run(self, model: Model, n: int) -> Model:
         """Learn the data in n passes, and return the model."""
+        held = _held_out(len(self._all.y))
+        if n > 1 and held and model.needs_new_rows:
+            return self._run_before(model, n, held)
         rows, calibration = len(self._all.y), self._calibration(model)
         places, forecasts = np.empty(0, np.int64), np.empty(0)
         for k in range(1, n + 1):
@@ -93,6 +96,19 @@ class Passes:
             self._report(f"Pass {k} of {n}: loss {loss:.6g}, {perf_counter() - start:.1f} s")
             forecasts = answers[end:]  # the first pass has not learned these rows before
         calibration.complete(model, n, places, forecasts)
+        return model
+
+    def _run_before(self, model: Model, n: int, held: int) -> Model:
+        """Learn the data in n passes, except for the last rows, which are learned after them."""
+        places = self._shuffle(np.arange(len(self._all.y)))
+        first, last = places[:-held], self._all.take(places[-held:])
+        _check(model, self._all)
+        for k in range(1, n + 1):
+            start, part = perf_counter(), self._all.take(first if k == 1 else self._shuffle(first))
+            answers = _learn(model, part, _learner(model, k))
+            loss = _mean(losses_of(model, part.y, answers), part.weights)
+            self._report(f"Pass {k} of {n}: loss {loss:.6g}, {perf_counter() - start:.1f} s")
+        _learn(model, last, model.learn_held_out)
         return model
 
     def choose(self, model: Model) -> tuple[Model, int]:

@@ -1,28 +1,38 @@
 """The options that a loaded model was created with, as far as its file has them."""
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from spanboost.cli.from_args import OF_DATA, OF_MODELS, option_name, refuse_with_model
 from spanboost.data.schema import Schema
 from spanboost.data.target import BinaryTarget, ClassTarget
 from spanboost.errors import UsageError
+from spanboost.models.calibrated import Calibrated
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, LEARNERS
+from spanboost.models.sets import PredictionSets
 
+_WRAPPERS = {"intervals": Intervals, "sets": PredictionSets, "calibrate": Calibrated}
 _SETS = ("ignore", "categorical")  # options whose order means nothing
 
 
-def accept_own_options(args: Namespace, option: str, model: Model) -> None:
+def accept_own_options(
+    args: Namespace, option: str, model: Model, allowed: Collection[str] = ()
+) -> None:
     """Forget options that repeat those of a loaded model; raise UsageError for all others.
 
     option: the option that names the model.
+    allowed: options that may be given; they stay as they are.
     """
     own = own_options(model)
+    for name, wrapper in _WRAPPERS.items():
+        if getattr(args, name, None) and isinstance(model, wrapper):
+            setattr(args, name, False)
     for name in (*OF_MODELS, *OF_DATA):
         given = getattr(args, name, None)
-        if given is None or own.get(name) is None:
+        if given is None or own.get(name) is None or name in allowed:
             continue
         if _comparable(name, given) != _comparable(name, own[name]):
             raise UsageError(
@@ -30,7 +40,7 @@ def accept_own_options(args: Namespace, option: str, model: Model) -> None:
                 f"model: it has {_text(own[name])} (got {_text(given)})"
             )
         setattr(args, name, None)
-    refuse_with_model(args, option)
+    refuse_with_model(args, option, allowed)
 
 
 def own_options(model: Model) -> dict[str, Any]:
@@ -79,7 +89,7 @@ def _loss_name(model: Model) -> str:
 def _data_values(schema: Schema) -> dict[str, Any]:
     target = schema.target
     return {
-        "label": schema.label,
+        "label": schema.label or ("label" if schema.form == "json" else None),
         "weight": schema.weight,
         "ignore": schema.ignore or None,
         "categorical": schema.categorical or None,

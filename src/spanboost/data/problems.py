@@ -6,6 +6,7 @@ from spanboost.errors import UserError, did_you_mean
 from spanboost.rows.unknown_categories import UnknownCategories
 
 LEAVE_OUT = "; to leave out such rows, use --on-error skip"
+_FIRST_ROW = 2  # the last line that can have it: a header may come first
 _SETTLED = 100  # after this many lines, a bad row is an exception, not a file read in a wrong way
 
 
@@ -36,12 +37,18 @@ class Problems:
         """Report a bad row by its line number (for Parquet and Arrow: row number), from 1."""
         message = f"{file}:{line}: {what}"
         if not self.skip:
-            advised = " --" in what  # another option is the better advice
-            advice = LEAVE_OUT if line > _SETTLED and not advised else ""
-            raise StreamError(f"{message}{advice}")
+            raise StreamError(f"{message}{LEAVE_OUT if _may_be_left_out(line, what) else ''}")
         self.count += 1
         if len(self.first) < 5:
             self.first.append(message)
+
+
+def _may_be_left_out(line: int, what: str) -> bool:
+    """Return whether to advise leaving out such rows; another option may be the better advice."""
+    advised = " --" in what
+    if "the label " in what:  # the first row says that all labels are classes, a later one not
+        return not advised or (line > _FIRST_ROW and " --loss" in what)
+    return line > _SETTLED and not advised
 
 
 def suggest_name(name: str, names: Collection[str]) -> str:

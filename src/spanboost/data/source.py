@@ -45,6 +45,11 @@ class Source:
         self._spent = False  # a pipe that was read
         self._pipe: BinaryIO | None = None  # the open pipe
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether this is a file of this machine, which can be opened again at little cost."""
+        return self._seekable and not self._once and "://" not in self.name
+
     def open(self) -> io.RawIOBase:
         """Open the text, decompressed and in UTF-8; both are detected from the first bytes.
 

@@ -153,11 +153,26 @@ class Stream:
         for source, format in zip(self.sources, self.formats, strict=True):
             with closing(reader(format).batches(source)) as batches:
                 for batch in map(filter_rows, batches):
+                    if self._rows == 0 and batch.rows:
+                        self._check_later_files(source, reader)
                     self._rows += batch.rows
                     if batch.rows:
                         yield batch
         for note in self.problems.unknown.notes():
             self.problems.note(note)
+
+    def _check_later_files(self, first: Any, reader: Callable[[str], Any]) -> None:
+        """Raise a StreamError if a file after the first one lacks a column, before any is learned.
+
+        Pipes and files at addresses are not opened ahead. With a limit, they may never be read.
+        """
+        later = self.sources[self.sources.index(first) + 1 :]
+        formats = self.formats[-len(later) :] if later else []
+        for source, format in zip(later, formats, strict=True):
+            check = getattr(reader(format), "check_columns", None)
+            if check is not None and source.is_on_disk and self.limit is None:
+                check(source)
+                source.position = 0
 
     def _reader(
         self, format: str, *, schema: Schema, labelled: bool, learn: bool, keep: Sequence[str]

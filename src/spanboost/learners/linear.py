@@ -16,6 +16,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.descent import Descent, Steps
 from spanboost.learners.feature_weights import FeatureWeights, new_feature_weights, rescale_squares
 from spanboost.learners.protocol import Feedback, Task
@@ -26,6 +27,7 @@ from spanboost.rows.block import Row
 FAINTEST = 1e-20
 
 
+@own_constructor({"step": "rate"})
 @dataclass(frozen=True, repr=False)
 class LinearSGD(Descent):
     """Linear functions: one weight for each feature, and a constant."""

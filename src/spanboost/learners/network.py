@@ -25,6 +25,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.errors import ParameterError
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.descent import Descent, Steps, exponential
 from spanboost.learners.feature_weights import (
     LEAST,
@@ -37,6 +38,7 @@ from spanboost.learners.protocol import BankSize, Feedback, Task
 from spanboost.rows.block import Row
 
 
+@own_constructor({"step": "rate"})
 @dataclass(frozen=True, repr=False)
 class Network(Descent):
     """Two-layer networks: `hidden` sigmoid units over all features, and a linear output."""

@@ -34,6 +34,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.errors import ParameterError
 from spanboost.learners.columns import WAITING, Columns, new_columns
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.least_squares import Fits
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.rows.block import BlockWithMissing, Row, block_of
@@ -42,6 +43,7 @@ MISSED, WHOLE, LOSS, WEIGHT = 0, 1, 2, 3  # the sums over all rows
 SUMS = 4
 
 
+@own_constructor({"alpha": "ridge"})
 @dataclass(frozen=True, repr=False)
 class Ridge(ReadsFeatures):
     """Online least squares: linear functions of the features, which need no scaling.

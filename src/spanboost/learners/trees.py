@@ -28,6 +28,7 @@ from spanboost.learners.candidates import (
     GROUP,
     new_candidates,
 )
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.leaf_rules import leaf_rule
 from spanboost.learners.protocol import BankSize, ReadsFeatures, Task
 from spanboost.learners.split_sums import AllOutputs, Sketch, new_sketch
@@ -42,6 +43,7 @@ WIDEST = 64  # projections
 MOST_MEANS = 2**24  # numbers in the nodes of sketched trees: 64 MiB in single precision
 
 
+@own_constructor({})
 @dataclass(frozen=True, repr=False)
 class Trees(ReadsFeatures):
     """Online regression trees on numbers, categories and missing values.

@@ -12,10 +12,12 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.core.experts import new_ridge, new_share
+from spanboost.core.quantile_shift import QuantileShift, new_shift
 from spanboost.core.regressions import STRENGTHS, Regressions, new_regressions
 from spanboost.core.second_order import SecondOrder, new_second_order
 from spanboost.losses import (
     Logistic,
+    Quantile,
     Softmax,
     Squared,
     VectorLoss,
@@ -43,10 +45,11 @@ class LabelScratch(NamedTuple):
     weights: Array  # [C] of the candidates
     x: Array  # [K] the inputs of the regressions
     mean: Array  # [1] the weighted mean of the experts
-    answer: Array  # [d, 1]
-    gradient: Array  # [d, 1] of the loss at the answer
+    mixed: Array  # [d, 1] the weighted mean of the candidates
+    answer: Array  # [d] the same with the shift
+    gradient: Array  # [d, 1] of the loss at the weighted mean
     regret: Array  # [C]
-    distance: Array  # [C] of the candidates from the answer
+    distance: Array  # [C] of the candidates from their weighted mean
 
 
 @kernel
@@ -61,6 +64,8 @@ class LabelAggregator(NamedTuple):
     width at an end that fewer than 3 labels share, because the next label may do so, too. Labels
     with a limit, such as 0 and 1 or a capped price, soon have firm ends. All values are in the
     model's units.
+
+    Under quantile loss, the weighted mean is shifted (core/quantile_shift.py).
     """
 
     second_order: SecondOrder
@@ -68,6 +73,7 @@ class LabelAggregator(NamedTuple):
     loss: VectorLoss
     clips: bool  # whether forecasts are numbers in the units of labels
     ends: Array  # [2, 2] the largest label, and how often it came; the same for -label
+    shift: QuantileShift
     scratch: LabelScratch
 
     @property
@@ -78,7 +84,7 @@ class LabelAggregator(NamedTuple):
     def mix(self, forecasts: Array, out: Array) -> None:
         """Write the combined forecast to out[d]; `forecasts` is [d, K]."""
         scratch = self.scratch
-        candidates, weights, answer = scratch.candidates, scratch.weights, scratch.answer
+        candidates, weights, mixed = scratch.candidates, scratch.weights, scratch.mixed
         K = forecasts.shape[1]
         self.second_order.find_weights(weights)
         for c in range(forecasts.shape[0]):
@@ -87,10 +93,16 @@ class LabelAggregator(NamedTuple):
         if self.regressions.factor.shape[0] > 0:
             self.regress(K)
         for c in range(forecasts.shape[0]):
-            answer[c, 0] = 0.0
+            mixed[c, 0] = 0.0
             for k in range(weights.shape[0]):
-                answer[c, 0] += weights[k] * candidates[c, k]
-            out[c] = answer[c, 0]
+                mixed[c, 0] += weights[k] * candidates[c, k]
+            scratch.answer[c] = self.shifted(mixed[c, 0])
+            out[c] = scratch.answer[c]
+
+    def shifted(self, mixed: float) -> float:
+        """Return the weighted mean with the shift, if there is one."""
+        shift = self.shift.amount()
+        return mixed if shift == 0 else self.clip(mixed + shift)
 
     def clip(self, value: float) -> float:
         """Return the forecast, or the nearest one that is allowed."""
@@ -119,7 +131,7 @@ class LabelAggregator(NamedTuple):
     def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
         """Learn from the label of the row that was mixed last."""
         scratch, d = self.scratch, label.shape[0]
-        self.loss.gradients(label, scratch.answer, scratch.gradient)
+        self.loss.gradients(label, scratch.mixed, scratch.gradient)
         norm = 0.0
         for c in range(d):
             scratch.gradient[c, 0] *= weight
@@ -127,13 +139,14 @@ class LabelAggregator(NamedTuple):
         for k in range(scratch.regret.shape[0]):
             regret, distance = 0.0, 0.0
             for c in range(d):
-                away = subtract(scratch.answer[c, 0], scratch.candidates[c, k])
+                away = subtract(scratch.mixed[c, 0], scratch.candidates[c, k])
                 regret += scratch.gradient[c, 0] * away
                 distance = np.hypot(distance, away)
             scratch.regret[k], scratch.distance[k] = regret, distance
         self.second_order.learn(scratch.regret, norm, scratch.distance)
         if self.regressions.factor.shape[0] > 0:
             self.regressions.absorb(scratch.x, label[0] - scratch.mean[0], weight)
+        self.shift.track(label[0], scratch.answer[0], weight)
         self.record(label[0])
 
     def record(self, y: float) -> None:
@@ -146,6 +159,7 @@ class LabelAggregator(NamedTuple):
         self.second_order.rescale(a, b)
         self.regressions.resize(a)
         self.ends[:, 0] *= a
+        self.shift.resize(a)
 
     def expert_weights(self) -> tuple[Array, float]:
         """Return the weight of each expert in the last row, and a constant to add."""
@@ -155,7 +169,7 @@ class LabelAggregator(NamedTuple):
         for s, weight in enumerate(regressions):
             slope = self._slope(s)
             weights += weight * (own / own.sum() * (1 - slope.sum()) + slope)
-        return weights, 0.0
+        return weights, float(self.scratch.answer[0] - self.scratch.mixed[0, 0])
 
     def _slope(self, s: int) -> Array:
         """Return the coefficients of regression s for the row that was mixed last."""
@@ -246,12 +260,14 @@ def new_aggregator(loss: Any, K: int) -> Any:
         loss=vectors,
         clips=d == 1 and not (predicts_scores(loss) or has_log_link(loss)),
         ends=np.zeros((2, 2)),
+        shift=new_shift(loss.tau if isinstance(loss, Quantile) else None),
         scratch=LabelScratch(
             candidates=np.zeros((d, C)),
             weights=np.zeros(C),
             x=np.zeros(K),
             mean=np.zeros(1),
-            answer=np.zeros((d, 1)),
+            mixed=np.zeros((d, 1)),
+            answer=np.zeros(d),
             gradient=np.zeros((d, 1)),
             regret=np.zeros(C),
             distance=np.zeros(C),

@@ -11,6 +11,7 @@ from spanboost.compiling.kernels import runs_plainly
 from spanboost.compiling.step_schedule import StepSchedule
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.trees import Trees
 from spanboost.losses import Softmax, predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
@@ -21,7 +22,7 @@ from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.loss_record import LOSSES, LossRecord
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, stack
-from spanboost.models.model import Composition, own_constructor, single_answer
+from spanboost.models.model import Composition, single_answer
 from spanboost.models.new_past_stage import new_past_stage
 from spanboost.models.past_model import AutoBlock, PastModel
 from spanboost.models.past_stage import take_prefixed
@@ -39,7 +40,7 @@ from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 _FEW = 64  # blocks with fewer rows run in one thread
 
 
-@own_constructor
+@own_constructor({"step": "eta"})
 class AutoBoost(AutoSpec, PastModel):
     """An ensemble of boosters that needs no tuning.
 
@@ -202,14 +203,17 @@ class AutoBoost(AutoSpec, PastModel):
         Losses of rows that were seen favour the experts that remember them best.
         """
         block = self.check(X, y, weights)
-        return self.learn_checked(block._replace(weights=0 * block.weights))
+        answers = self.learn_checked(block._replace(weights=0 * block.weights))
+        self.restart_shifts()
+        return answers
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the experts compose the prediction for one row."""
         answer = self._combine(list(predictions))
         # of the row that was mixed last
         weights, constant = self.mixture.aggregator.expert_weights()
-        return Composition(answer.reshape(-1), weights, constant)
+        unit = self.mixture.units(self.labels).half
+        return Composition(answer.reshape(-1), weights, unit * constant)
 
     @property
     def row_sample(self) -> RowSample | None:

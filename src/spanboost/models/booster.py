@@ -15,6 +15,7 @@ from spanboost.core.coefficients import coefficients
 from spanboost.core.loop import BoosterState, predict
 from spanboost.core.trace import new_trace
 from spanboost.errors import ParameterError
+from spanboost.learners.constructors import own_constructor
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Learner
@@ -22,7 +23,7 @@ from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.default_choice import chooses_by_default
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.label_ranges import new_labels
-from spanboost.models.model import Model, own_constructor
+from spanboost.models.model import Model
 from spanboost.models.spec import CHOOSE, BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
 from spanboost.models.task import check_constants, task_and_mode
@@ -70,9 +71,8 @@ class Booster(BoosterSpec, Model):
         self.offset_ = self.offset or self.default_offset
         self.smooth_ = not math.isinf(losses.constant(self.loss_, "beta", self.scale * self.D))
         labels = new_labels(self, learner)
-        if not (
-            self.smooth_ or self.feedback == "greedy" or getattr(learner, "deterministic", True)
-        ):
+        greedy = self.feedback == "greedy"
+        if not (self.smooth_ or greedy or getattr(learner, "deterministic", True)):
             raise ValueError(
                 "a loss with a kink under linear feedback (Corollary 1) needs a deterministic "
                 "learner: use greedy feedback or a learner that does not draw at random"
@@ -274,7 +274,7 @@ class Booster(BoosterSpec, Model):
         return ReplayMemory(*counts, weight=float(self.replay_weight), classes=classes)
 
 
-@own_constructor
+@own_constructor({"step": "eta"})
 class SpanBoost(Booster, SpanSpec):
     """Algorithm 1: N copies of a weak learner, competing with the span of its functions.
 
@@ -368,7 +368,7 @@ class SpanBoost(Booster, SpanSpec):
         return getattr(learner, "greedy_step", None)
 
 
-@own_constructor
+@own_constructor({"step": "eta"})
 class HullBoost(Booster):
     """Algorithm 2: N copies of a weak learner, competing with the convex hull of its functions.
 

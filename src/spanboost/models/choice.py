@@ -117,7 +117,14 @@ class Choosing(Booster):
     def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows that were learned before; the weights of candidates stay."""
         block = self.check(X, y, weights)
-        return self._learn(block, 0 * block.weights)
+        answers = self._learn(block, 0 * block.weights)
+        self.mixture.restart_shift()
+        return answers
+
+    @property
+    def needs_new_rows(self) -> bool:
+        """Whether rows that were not learned before must come last."""
+        return isinstance(self.loss_, losses.Quantile)
 
     @finishes
     def _learn(self, block: CheckedBlock, weights: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ParameterError, suggest_loss
+from spanboost.learners.constructors import unknown_parameter
 from spanboost.losses import (
     Absolute,
     Gamma,
@@ -26,7 +27,6 @@ from spanboost.models.spec import (
     AutoSpec,
     parameter_names,
     shared_defaults,
-    unknown_parameter,
 )
 
 SKLEARN_LOSSES = {

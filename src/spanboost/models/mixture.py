@@ -21,6 +21,7 @@ from spanboost.rows.labels import Labels, RangeChange
 
 REGRESSION = "regression over all"  # the candidates that are combinations of the others
 AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
+SHIFT = f"{AGGREGATOR}shift."  # prefix of arrays that only models with quantile loss have
 LEAP = 1e9  # a level that changes by more than this factor takes the forecasts with it
 
 
@@ -102,6 +103,11 @@ class Mixture:
         self.call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
         out[...] = _from_units(units, out)
 
+    def restart_shift(self) -> None:
+        """Learn the shift of quantiles anew from the next labels: the candidates have changed."""
+        if self.aggregator.relative:
+            self.aggregator.shift.begin_again()
+
     def named_weights(self, names: Iterable[str]) -> dict[str, float]:
         """Return the weight of each candidate by name, and of the regressions over all of them."""
         weights = self.aggregator.candidate_weights().tolist()
@@ -112,14 +118,18 @@ class Mixture:
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of the aggregator, by name."""
         for name, value, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
-            yield name, value
+            if value.size or not name.startswith(SHIFT):
+                yield name, value
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take the arrays of the aggregator out of those of a file, and check them."""
         weights = {name: arrays.pop(name) for name in list(arrays) if name.startswith(AGGREGATOR)}
         if f"{AGGREGATOR}share.weights" in weights and self.aggregator.relative:
             self.aggregator = new_old_aggregator(self.loss, self.K)  # a file of version 0.1
+        shifted = any(name.startswith(SHIFT) for name in weights)
         for name, target in self.tensors():
+            if name.startswith(SHIFT) and not shifted:
+                continue  # a file of an earlier version: the shift starts at 0
             value = weights.pop(name)
             if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
                 raise ModelFileError(
@@ -131,6 +141,8 @@ class Mixture:
             raise ModelFileError("the file has unexpected arrays")
         if self.aggregator.relative and not self.aggregator.regressions.sound:
             raise ModelFileError("a factor of the regressions over the experts is not positive")
+        if self.aggregator.relative and not self.aggregator.shift.sound:
+            raise ModelFileError("the shift of the combined forecasts is invalid")
         with np.errstate(all="ignore"):
             if not np.isfinite(self.aggregator.candidate_weights()).all():
                 raise ModelFileError("the weights of the experts are not finite")

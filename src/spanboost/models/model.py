@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from functools import wraps
-from inspect import signature
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from numpy.typing import ArrayLike
@@ -24,7 +21,6 @@ from spanboost.models.html import model_html
 from spanboost.models.loss_record import AverageLoss
 from spanboost.models.pickling import reduce_model
 from spanboost.models.rehearsal import rehearse
-from spanboost.models.spec import unknown_parameter
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
@@ -229,6 +225,14 @@ class Model:
         raise NotImplementedError
 
     @property
+    def needs_new_rows(self) -> bool:
+        """Whether rows that were not learned before must come last, after several passes.
+
+        The share of labels below a quantile is measured on such rows.
+        """
+        return False
+
+    @property
     def row_sample(self) -> RowSample | None:
         """Some of the rows that the model has learned; None if only its parts keep rows."""
         return None
@@ -286,30 +290,6 @@ class Model:
 
     def _repr_html_(self) -> str:
         return model_html(self)
-
-
-def own_constructor(cls: type[T]) -> type[T]:
-    """Give a class the constructor of its specification, under the name of the class.
-
-    Errors about arguments then name the class that the user called, and what a parameter of another
-    library is called here.
-    """
-    init: Any = cls.__init__
-    known = [*signature(init).parameters][1:]  # without self
-    copy = FunctionType(
-        init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__
-    )
-    copy.__kwdefaults__, copy.__annotations__ = init.__kwdefaults__, init.__annotations__
-    copy.__qualname__ = f"{cls.__qualname__}.__init__"
-
-    @wraps(copy)
-    def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
-        for name in given.keys() - set(known):
-            raise TypeError(unknown_parameter(cls.__name__, name, {"step": "eta"}, known))
-        copy(self, *args, **given)
-
-    cls.__init__ = __init__  # type: ignore[method-assign]
-    return cls
 
 
 def require_model(given: Any, what: str) -> Model:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.losses import Quantile
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.known_past import KnownPast
@@ -63,6 +64,16 @@ class PastModel(Model):
         if stage is None:
             return rows.forecasts
         return stage.predict(rows, stage.known_past(X, self.schema))
+
+    def restart_shifts(self) -> None:
+        """Learn the shifts of quantiles anew, after a pass over rows that were learned before."""
+        for part in (self, *self.stages.values()):
+            part.mixture.restart_shift()
+
+    @property
+    def needs_new_rows(self) -> bool:
+        """Whether rows that were not learned before must come last."""
+        return isinstance(self.loss_, Quantile)
 
     def known_past(self, X: Any) -> KnownPast | None:
         """Return what is known about past labels for rows to learn; None if it is not used."""

@@ -9,7 +9,7 @@ The command line's parser reads this module and model_spec.py, so they import no
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -35,18 +35,6 @@ COPIES_OF_TREES = 100
 CHOOSE = "auto"  # the value of n and eta that stands for a choice made online
 _COPIES = {"trees": COPIES_OF_TREES, "ridge": 1}  # a sum of least-squares fits is such a fit
 LARGEST_REPLAY = 1000
-_TREES = "learner=Trees(depth=...)"
-_EPOCHS = 'n_epochs="auto"'
-_OTHER_NAMES = {  # what parameters are called elsewhere: names here, or what to write
-    "max_depth": _TREES,
-    "depth": _TREES,
-    **dict.fromkeys(("n", "n_estimators", "n_models", "iterations"), "n"),
-    **dict.fromkeys(("eta", "step", "learning_rate", "lr"), "step"),
-    **dict.fromkeys(("objective", "criterion", "loss_function"), "loss"),
-    **dict.fromkeys(("early_stopping", "validation_fraction", "n_iter_no_change"), _EPOCHS),
-    **dict.fromkeys(("max_iter", "n_iter", "epochs", "num_epochs"), "n_epochs"),
-    **dict.fromkeys(("random_state", "seed"), "seed"),
-}
 
 
 class Option(NamedTuple):
@@ -352,18 +340,3 @@ def parameter_names(names: Mapping[str, str]) -> Iterator[None]:
         yield
     except ParameterError as error:
         raise ValueError(f"{names.get(error.name, error.name)} {error.problem}") from None
-
-
-def unknown_parameter(cls: str, name: str, names: Mapping[str, str], known: Collection[str]) -> str:
-    """Return the message about a parameter that a model or estimator does not have.
-
-    names: names of `ModelSpec`, and what the class calls them, if that is something else.
-    known: the parameters of the class.
-    """
-    meant = _OTHER_NAMES.get(name, "")
-    own = names.get(meant, meant)
-    found = own.partition("=")[0] in known
-    hint = f"; use {own}" if found else did_you_mean(name, known)
-    if not hint and "budget" in known and meant in ("n", "step", _TREES):
-        hint = "; its experts are given, and a larger budget has more of them"
-    return f"{cls} has no parameter {name!r}{hint}"

@@ -138,7 +138,9 @@ class ExpertTeam(Model):
     def learn_again(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Learn a block of rows that the experts have learned before; their weights stay."""
         block = self.check(X, y, weights)
-        return self.learn_checked(block._replace(weights=0 * block.weights))
+        answers = self.learn_checked(block._replace(weights=0 * block.weights))
+        self._shell.restart_shifts()
+        return answers
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""

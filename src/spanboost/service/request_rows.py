@@ -119,6 +119,11 @@ def parse_rows(
     return parsed, rejected
 
 
+_NO_FEATURES = (
+    "the row has a label but no features; if their values are not known, give one of them as null"
+)
+
+
 class RowParser:
     """Parses the JSON objects of requests; raises BadRowError for an invalid one."""
 
@@ -157,6 +162,8 @@ class RowParser:
         if isinstance(plain, float) and not abs(plain) <= MAX_LABEL:
             raise BadRowError("the label is too large or not finite", self.label)
         pending = id is not None and not row
+        if not (row or pending) and self.table_columns is None:
+            raise BadRowError(_NO_FEATURES)
         weight = self._parse_weight(weight, optional=pending)
         return Example(id, None if pending else self._select_columns(row), plain, weight)
 

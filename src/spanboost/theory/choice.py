@@ -7,7 +7,8 @@ for every rate r, the regret against the candidate as the mixture sees it is at 
     V r / s  +  ln(C J T) s / r  +  surprise.
 
 V, s, T and the surprise are measured. The mixture clips a forecast to the labels seen so far; what
-that changes in the candidate's loss, *clipping*, is measured and added. Logistic loss and softmax
+that changes in the candidate's loss, *clipping*, is measured and added. So is what the shift of
+quantiles adds to the loss. Logistic loss and softmax
 mix probabilities, and their regret is at most ln(C T) (core/experts.py).
 """
 
@@ -119,7 +120,7 @@ class SecondOrderLedger:
 
     def __init__(self, mixture: Mixture) -> None:
         self.mixture, K = mixture, mixture.K
-        self.total, self.clipping = np.zeros(K), np.zeros(K)
+        self.total, self.clipping, self.shifting = np.zeros(K), np.zeros(K), 0.0
         self.scale, self.variance, self.surprise = np.zeros(K), np.zeros(K), np.zeros(K)
         self.before: Array = np.zeros(K)
 
@@ -146,6 +147,8 @@ class SecondOrderLedger:
         counted = np.where(self.scale > 0, regret[:K] / excess, 0.0)
         self.variance += counted**2
         self.surprise += regret[:K] - counted
+        mixed, answer = (part.reshape(1, -1) for part in (scratch.mixed, scratch.answer))
+        self.shifting += weight * float(_loss(loss, labels, answer) - _loss(loss, labels, mixed))
         seen = np.ascontiguousarray(scratch.candidates[:, :K].T)
         self.clipping += weight * values_of(loss, labels[:K], seen) - losses
 
@@ -164,7 +167,12 @@ class SecondOrderLedger:
         """Return the bound on the regret against each candidate; no more rounds follow."""
         for k in range(self.mixture.K):
             self.end_interval(k)
-        return [float(bound) for bound in self.total + self.clipping]
+        return [float(bound) for bound in self.total + self.clipping + self.shifting]
+
+
+def _loss(loss: Any, labels: Array, points: Array) -> float:
+    """Return the loss of one row."""
+    return float(values_of(loss, labels[:1], np.ascontiguousarray(points))[0])
 
 
 class ShareLedger:

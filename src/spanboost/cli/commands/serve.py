@@ -14,6 +14,7 @@ from spanboost.cli import from_args
 from spanboost.cli.folder_options import WRAPPERS, describe_differences
 from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
+from spanboost.cli.own_options import accept_own_options
 from spanboost.cli.worker_processes import add_workers, check_worker_options, share_memory
 from spanboost.data.schema import Schema
 from spanboost.errors import UsageError, install_hint
@@ -238,11 +239,11 @@ def _check_id(name: str, schema: Schema) -> None:
 
 def _given_options(args: Namespace) -> dict[str, Any]:
     """Return the options of the model or its schema that were given, as JSON values."""
+    # options that repeat those of the file given with -m are forgotten here
+    initial = {} if args.model is None else {"initial": _new_model(args)[1]["initial"]}
     names = (*from_args.OF_MODELS, *from_args.OF_DATA)
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    given |= {name: True for name in WRAPPERS if getattr(args, name)}
-    if args.model is not None:
-        given["initial"] = _new_model(args)[1]["initial"]
+    given |= {name: True for name in WRAPPERS if getattr(args, name)} | initial
     return dict(json.loads(json.dumps(given)))
 
 
@@ -255,8 +256,8 @@ def _new_folder(args: Namespace) -> tuple[Model, Any]:
 def _new_model(args: Namespace) -> tuple[Model, Any]:
     """Return the model that the options define, and its identity as JSON values."""
     if args.model is not None:
-        from_args.refuse_with_model(args, "-m", allowed=["past"])
         model = from_args.load_to_learn(args.model)
+        accept_own_options(args, "-m", model, allowed=["past"])
         if model.schema.form not in ("json", "table"):
             raise UsageError(f"{args.model} reads {model.schema.form} data and cannot be served")
         if isinstance(getattr(model, "learner", None), LinearBall):

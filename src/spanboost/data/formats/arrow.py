@@ -63,13 +63,24 @@ class TableReader:
 
             yield from self.read(table, note_line)
 
+    def check_columns(self, source: Source) -> None:
+        """Raise a StreamError if a file lacks a column, or has another type of it."""
+        with source.random_access() as file:
+            with _readable_errors(source.name):
+                table = _open(source.name, file)
+            self._check(table, self._positions(table))
+
+    def _positions(self, table: OpenTable) -> ColumnPositions:
+        """Return the positions of the columns to read."""
+        return self.schema.positions(table.name, table.names, self.labelled, self.keep)
+
     def read(
         self, table: OpenTable, note_line: Callable[[int], None] = lambda line: None
     ) -> Iterator[Batch]:
         """Yield the rows of a table; `note_line` receives the number of the last row so far."""
         if self.schema.columns is None:
             self._set_columns(table)
-        positions = self.schema.positions(table.name, table.names, self.labelled, self.keep)
+        positions = self._positions(table)
         self._check(table, positions)
         builder = BatchBuilder(self.schema, self.problems, table.name, self.learn)
         with closing(prefetch(self._parts(table, positions), 1)) as parts:

@@ -37,6 +37,7 @@ from spanboost.data.schema import DELIMITERS, Schema
 from spanboost.data.source import Source
 
 WORKERS = 4  # at most
+_FIRST = 1 << 16  # bytes at a time, if only the names are read
 _SEPARATOR = re.compile(r'"?sep=([^"\w])"?')
 
 
@@ -73,10 +74,7 @@ class CsvReader:
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows of a file."""
-        named, pieces = _read_separator(_read_pieces(source, self.size))
-        self.delimiter = self.delimiter or named
-        dialect, pieces = self._find_dialect(source.name, pieces)
-        names, first = _read_names(source.name, pieces, dialect)
+        dialect, names, first, pieces = self._open(source, self.size)
         pieces = chain([first], pieces)
         if self.schema.columns is None:
             self.schema.decimal = dialect.decimal
@@ -96,6 +94,21 @@ class CsvReader:
             yield from builder.batches(part._replace(bad=[*piece.bad, *part.bad]))
             if piece.error is not None:
                 raise piece.error
+
+    def check_columns(self, source: Source) -> None:
+        """Raise a StreamError if a file lacks a column that the schema needs."""
+        _, names, _, _ = self._open(source, _FIRST)
+        self.schema.positions(source.name, names, self.labelled, self.keep)
+
+    def _open(
+        self, source: Source, size: int
+    ) -> tuple[Dialect, list[str], _Piece, Iterator[_Piece]]:
+        """Return the dialect of a file, the names of its columns, and the pieces after them."""
+        named, pieces = _read_separator(_read_pieces(source, size))
+        self.delimiter = self.delimiter or named
+        dialect, pieces = self._find_dialect(source.name, pieces)
+        names, first = _read_names(source.name, pieces, dialect)
+        return dialect, names, first, pieces
 
     def _find_dialect(
         self, file: str, pieces: Iterator[_Piece]

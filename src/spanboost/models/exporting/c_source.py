@@ -198,7 +198,7 @@ def _label_mix(mix: LabelMix, name: str, K: int) -> tuple[str, str]:
         f"static const double *const {name}_factors[{max(len(factors), 1)}] = {{{listed}}};\n"
         f"static const struct mix_labels {name}_mix = {{{K}, {len(factors)}, {name}_weights, "
         f"{number(mix.low)}, {number(mix.high)}, {name}_factors, {name}_moment, "
-        f"{number(ratio)}}};\n"
+        f"{number(ratio)}, {number(mix.shift)}}};\n"
     )
     return tables, f"mix_labels(&{name}_mix, forecasts, answer)"
 

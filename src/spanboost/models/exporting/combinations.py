@@ -35,6 +35,7 @@ class LabelMix(NamedTuple):
     low: float  # forecasts are clipped to [low, high]
     high: float
     regressions: Sequence[Regression | None]  # None: it forecasts the mean
+    shift: float = 0.0  # added to the mean, before it is clipped again
 
 
 class LogisticMix(NamedTuple):
@@ -76,7 +77,8 @@ def _how(aggregator: Any) -> LabelMix | LogisticMix | SoftmaxMix:
         with np.errstate(invalid="ignore"):
             ratio = float(sums.total[1] / sums.total[0])
         each = [Regression(L, sums.moment, ratio) if L[0, 0] > 0 else None for L in sums.factor]
-        return LabelMix(aggregator.candidate_weights(), low, high, each)
+        shift = float(aggregator.shift.amount())
+        return LabelMix(aggregator.candidate_weights(), low, high, each, shift)
     if isinstance(aggregator, LogisticAggregator):
         ridge = aggregator.ridge
         return LogisticMix(aggregator.candidate_weights(), ridge.inverse, ridge.moment)

@@ -48,7 +48,10 @@ def _label_mix(graph: Graph, mix: LabelMix, forecasts: str) -> str:
         each = [_regression(graph, one, x, mean) for one in mix.regressions]
         clipped = [graph.clip(one, mix.low, mix.high) for one in each]
         candidates = graph.add("Concat", candidates, *clipped, axis=2)
-    return graph.call("MatMul", candidates, mix.weights[:, None])
+    combined = graph.call("MatMul", candidates, mix.weights[:, None])
+    if mix.shift == 0:
+        return combined
+    return graph.clip(graph.call("Add", combined, mix.shift), mix.low, mix.high)
 
 
 def _subtract(graph: Graph, a: str, b: str) -> str:

@@ -6,6 +6,7 @@ struct mix_labels {
     const double *const *factor; /* lower triangles, or 0 */
     const double *moment;
     double ratio;
+    double shift; /* of the mean, for quantiles */
 };
 
 static double mix_clip(const struct mix_labels *m, double x)
@@ -63,5 +64,7 @@ static void mix_labels(const struct mix_labels *m, const double *forecasts, doub
         out[c] = 0;
         for (int k = 0; k < K + m->regressions; k++)
             out[c] += m->weights[k] * candidate[k];
+        if (m->shift != 0)
+            out[c] = mix_clip(m, out[c] + m->shift);
     }
 }
