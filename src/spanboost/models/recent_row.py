@@ -4,6 +4,10 @@
 row they would spend most of their time on creating arrays.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from spanboost.models.mixture import Units
@@ -33,11 +37,20 @@ class RecentRow:
         self._mixed = MixtureRow(stage.mixture)
         self._label, self._weight, self._unit = np.zeros(1), np.ones(1), np.ones(1)
         self._given = self._state = stage.prepare(self._block, self._own)
+        # the states for which there are calls: a state has other arrays once it has more room
+        self._predicted: Any = None
+        self._learned: Any = None
+        self._predict: Callable[[], None]
+        self._learn: Callable[[], None]
 
     def predict(self, forecast: float, units: Units) -> float:
         """Return the prediction, given that of the experts; learn nothing."""
         state = self._prepare(forecast)
-        self.stage.call(correct_rows, state, self._cells, self._own, self._out)
+        if state is not self._predicted:
+            given: tuple[Any, ...] = state, self._cells, self._own, self._out
+            self._predict = partial(self.stage.call.find(correct_rows, *given), *given)
+            self._predicted = state
+        self._predict()
         self._set_candidates(forecast)
         return self._mixed.combine(units)
 
@@ -49,8 +62,12 @@ class RecentRow:
         self.stage.state = state = self._prepare(forecast)
         self._label[0] = (1 + known) / 2 if self.stage.binary else y
         self._unit[0] = 1.0 if self.stage.binary else units.half or 1.0
-        given = self._own, self._label, self._weight, self._unit, self._out
-        self.stage.call(correct_and_learn_rows, state, self._cells, *given)
+        if state is not self._learned:
+            learned = self._own, self._label, self._weight, self._unit, self._out
+            given: tuple[Any, ...] = state, self._cells, *learned
+            self._learn = partial(self.stage.call.find(correct_and_learn_rows, *given), *given)
+            self._learned = state
+        self._learn()
         self._set_candidates(forecast)
         return self._mixed.learn(units, known)
 
