@@ -310,3 +310,16 @@ def test_river_classifiers_have_sets_of_labels():
         model.learn_one(x, name)
     assert abs(np.mean(inside[200:]) - 0.9) < 0.03
     assert model.clone().sets is True
+
+
+@pytest.mark.parametrize("rows", range(2, 16))
+@pytest.mark.parametrize("n_epochs", ["auto", 1, 3])
+def test_a_few_rows_are_enough_to_fit(rows, n_epochs):
+    X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows)
+    model = regressor(n_epochs=n_epochs).fit(X, y)
+    predictions, intervals = model.predict_interval(X)
+    assert np.isfinite(predictions).all() and (intervals[:, 0] <= intervals[:, 1]).all()
+    classes = sklearn.BoostingClassifier(
+        "linear", n_estimators=2, sets=True, n_epochs=n_epochs, random_state=0
+    ).fit(X, y % 2)
+    assert classes.predict_set(X)[1].any(axis=1).all()

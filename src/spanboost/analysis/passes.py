@@ -236,7 +236,7 @@ class _CrossCalibration:
             return []
         left_out = last[:0] if n == 1 else last
         lacking = ENOUGH - (held - len(left_out))
-        number = -(-(len(first) + len(left_out)) // size)
+        number = min(-(-(len(first) + len(left_out)) // size), len(first))  # none is empty
         pairs = zip(np.array_split(first, number), np.array_split(left_out, number), strict=True)
         parts = [np.concatenate(pair) for pair in pairs][::-1]
         return parts[: 1 if self._in_order else -(-lacking // size)]
