@@ -190,3 +190,75 @@ def test_a_long_list_of_columns_is_not_cut_within_a_name(shell, tmp_path):
     other = write(tmp_path, "other.jsonl", [{"x": 1}])
     err = shell("predict", other, "-m", tmp_path / "wide.sb", status=2).err
     assert f"none of the model's columns ({', '.join(names[:6])} and 2 more)" in err
+
+
+def flags(rows, write_flag=bool):
+    """Return rows whose labels depend on a boolean."""
+    return [
+        {"size": float(k % 7), "new": write_flag(k % 3 == 0), "rent": k % 7 + 50.0 * (k % 3 == 0)}
+        for k in range(rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    "spelling", [str, lambda one: str(one).lower(), lambda one: str(one).upper()]
+)
+def test_booleans_are_the_same_in_every_form_and_spelling(spelling, shell, tmp_path):
+    path = write(tmp_path, "a.csv", flags(200, spelling))
+    shell("train", path, "-o", tmp_path / "m.sb", *OPTIONS, *LEARNERS["linear"])
+    expected = numbers(shell("predict", path, "-m", tmp_path / "m.sb").out)
+    assert max(expected) > min(expected) + 20
+    for name, write_flag in [
+        ("b.parquet", bool),
+        ("b.jsonl", bool),
+        ("c.csv", str),
+        ("d.csv", lambda one: str(one).lower()),
+        ("e.parquet", str),
+        ("f.jsonl", lambda one: str(one).upper()),
+        ("g.csv", int),
+    ]:
+        run = shell(
+            "predict", write(tmp_path, name, flags(200, write_flag)), "-m", tmp_path / "m.sb"
+        )
+        assert numbers(run.out) == expected
+        assert "known" not in run.err
+        again = write(tmp_path, name, flags(40, write_flag))
+        shell("train", again, "-i", tmp_path / "m.sb", "-o", tmp_path / "next.sb", "--quiet")
+        model = spanboost.load(tmp_path / "next.sb")
+        (column,) = model.schema.categories
+        assert {*column.codes} == {spelling(True), spelling(False)}
+        assert model.predict_one({"size": 1.0, "new": True}) == model.predict_one(
+            {"size": 1.0, "new": "true"}
+        )
+        assert model.predict_many(pd.DataFrame(flags(3)))[0] == model.predict_one(flags(1)[0])
+
+
+def test_columns_with_other_values_and_earlier_models_keep_spellings_apart(shell, tmp_path):
+    rows = [{"flag": ["True", "true", "maybe"][k % 3], "rent": k % 3} for k in range(60)]
+    shell(
+        "train",
+        write(tmp_path, "a.csv", rows),
+        "-o",
+        tmp_path / "m.sb",
+        *OPTIONS,
+        *LEARNERS["linear"],
+    )
+    schema = spanboost.load(tmp_path / "m.sb").schema
+    (column,) = schema.categories
+    assert [*column.codes] == ["True", "true", "maybe"]
+    assert column.booleans is None
+    assert "booleans" not in column.state()
+
+
+def test_booleans_of_mixed_spelling_have_two_codes(shell, tmp_path):
+    rows = [{"flag": ["True", "FALSE", "true", "False"][k % 4], "rent": k % 2} for k in range(60)]
+    shell(
+        "train",
+        write(tmp_path, "a.csv", rows),
+        "-o",
+        tmp_path / "m.sb",
+        *OPTIONS,
+        *LEARNERS["linear"],
+    )
+    (column,) = spanboost.load(tmp_path / "m.sb").schema.categories
+    assert [*column.codes] == ["True", "False"]

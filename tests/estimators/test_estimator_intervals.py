@@ -318,7 +318,8 @@ def test_a_few_rows_are_enough_to_fit(rows, n_epochs):
     X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows)
     model = regressor(n_epochs=n_epochs).fit(X, y)
     predictions, intervals = model.predict_interval(X)
-    assert np.isfinite(predictions).all() and (intervals[:, 0] <= intervals[:, 1]).all()
+    assert np.isfinite(predictions).all()
+    assert (intervals[:, 0] <= intervals[:, 1]).all()
     classes = sklearn.BoostingClassifier(
         "linear", n_estimators=2, sets=True, n_epochs=n_epochs, random_state=0
     ).fit(X, y % 2)

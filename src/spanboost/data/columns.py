@@ -254,7 +254,7 @@ class _CategoryColumn:
         if not self.schema.is_hashed(self.column):
             used, rows = np.unique(self.index[self.index >= 0], return_counts=True)
             values = {self.texts[k]: n for k, n in zip(used.tolist(), rows.tolist(), strict=True)}
-            unknown.watch(self.column.name, values, self.column.codes)
+            unknown.watch(self.column.name, values, self.column.known)
 
     def codes(self, rows: slice, good: Any) -> Array:
         """Return the codes of the good rows."""

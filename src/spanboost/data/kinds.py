@@ -30,6 +30,9 @@ MISSING = (
     *("", "-", "--", ".", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan"),
     *("null", "NULL", "None", "none"),
 )
+SPELLINGS = (("False", "True"), ("false", "true"), ("FALSE", "TRUE"))  # of booleans
+_DIGITS = ("0", "1")
+BOOLEANS = {text: spellings for spellings in SPELLINGS for text in spellings}
 HASHED_BITS = 12  # of the codes of a column of identifiers
 _FEWEST = 100  # values from which on a column can be recognised as identifiers
 _INDEX = re.compile(r"Unnamed: 0|__index_level_\d+__")
@@ -98,6 +101,23 @@ def describe_quantities(name: str, values: Sequence[str | None]) -> str | None:
         f"column {name!r:.40} is read as categories, because it contains texts like "
         f"{others[0]!r:.40} besides numbers like {numbers[0]!r:.40}"
     )
+
+
+def boolean_spellings(values: Sequence[str | None]) -> tuple[str, str] | None:
+    """Return how a column of booleans writes false and true; None for any other column."""
+    counts = count_values(values)
+    if not counts or not counts.keys() <= BOOLEANS.keys():
+        return None
+    return BOOLEANS[next(iter(counts))]
+
+
+def boolean_of(text: str) -> bool | None:
+    """Return the boolean that a value of a column of booleans stands for; None for any other.
+
+    In JSON, booleans are read as the numbers 0 and 1.
+    """
+    spellings = BOOLEANS.get(text, _DIGITS)
+    return text == spellings[1] if text in spellings else None
 
 
 def hash_category(text: str, bits: int) -> int:

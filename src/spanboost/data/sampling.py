@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from spanboost.data.decimal_marks import POINT
-from spanboost.data.kinds import CATEGORY, NUMBER, are_identifiers, column_kind, describe_column
+from spanboost.data.kinds import (
+    CATEGORY,
+    NUMBER,
+    are_identifiers,
+    boolean_spellings,
+    column_kind,
+    describe_column,
+)
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Schema
 
@@ -32,7 +39,9 @@ def set_columns(
             problems.note(f"{file}: {text}")
         if kind == CATEGORY and schema.bits is None and are_identifiers(samples[name]):
             identifiers.add(name)
-    schema.set_columns(kinds, kinds.values(), identifiers)
+    found = {name: boolean_spellings(samples[name]) for name in samples}
+    booleans = {name: spellings for name, spellings in found.items() if spellings is not None}
+    schema.set_columns(kinds, kinds.values(), identifiers, booleans)
 
 
 def text_kind(values: Sequence[str | None]) -> str:

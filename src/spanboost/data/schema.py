@@ -4,12 +4,21 @@ The columns of a table are chosen once, from the first rows of the first file an
 columns of every further file are matched by name. Categories are numbered in order of appearance.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from spanboost.data.decimal_marks import COMMA, POINT
-from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
+from spanboost.data.kinds import (
+    BOOLEANS,
+    CATEGORY,
+    HASHED_BITS,
+    SPELLINGS,
+    TIME,
+    boolean_of,
+    hash_category,
+    is_index,
+)
 from spanboost.data.local_formats import ANY_SIGN
 from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
@@ -27,7 +36,7 @@ class Column:
     """One column of a table: numbers, times or categories.
 
     `codes` maps the categories so far to their numbers. With `bits`, categories are hashed into
-    2^bits numbers instead.
+    2^bits numbers instead. `booleans` are the texts of false and true in a column of booleans.
     """
 
     name: str
@@ -35,13 +44,28 @@ class Column:
     codes: dict[str, int] = field(default_factory=dict)
     time: bool = False
     bits: int | None = None
+    booleans: tuple[str, str] | None = None
+
+    def spelling(self, text: str) -> str:
+        """Return a category as the column writes it: all spellings of a boolean are equal."""
+        value = None if self.booleans is None else boolean_of(text)
+        return text if self.booleans is None or value is None else self.booleans[value]
+
+    @property
+    def known(self) -> Collection[str]:
+        """The learned categories, in all spellings of booleans."""
+        if self.booleans is None:
+            return self.codes.keys()
+        equal = [text for text in (*BOOLEANS, "0", "1") if self.spelling(text) in self.codes]
+        return {*self.codes, *equal}
 
     def state(self) -> dict[str, Any]:
         """Return the column as JSON values, without properties that version 0.1.0 does not know."""
         later = {"time": True} if self.time else {}
         hashed = {} if self.bits is None else {"bits": self.bits}
         first = {"name": self.name, "category": self.category, "codes": [*self.codes]}
-        return first | later | hashed
+        booleans = {} if self.booleans is None else {"booleans": [*self.booleans]}
+        return first | later | hashed | booleans
 
 
 class ColumnPositions(NamedTuple):
@@ -140,11 +164,16 @@ class Schema:
         return features
 
     def set_columns(
-        self, features: Iterable[str], kinds: Iterable[str], identifiers: Collection[str] = ()
+        self,
+        features: Iterable[str],
+        kinds: Iterable[str],
+        identifiers: Collection[str] = (),
+        booleans: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """Set the columns, of the kinds that were found, or categorical if an option says so.
 
         identifiers: columns with too many categories to number them, which are hashed instead.
+        booleans: the texts of false and true, of columns of categories that are booleans.
         """
         self.columns = [
             Column(
@@ -152,6 +181,7 @@ class Schema:
                 category=kind == CATEGORY or name in self.categorical,
                 time=kind == TIME and name not in self.categorical,
                 bits=HASHED_BITS if name in identifiers else None,
+                booleans=(booleans or {}).get(name),
             )
             for name, kind in zip(features, kinds, strict=True)
         ]
@@ -190,6 +220,7 @@ class Schema:
         return self.bits is not None or column.bits is not None
 
     def _encode_one(self, column: Column, text: str, learn: bool) -> int:
+        text = column.spelling(text)
         bits, known = column.bits if self.bits is None else self.bits, column.codes
         if bits is not None:
             return hash_category(text, bits)
@@ -240,7 +271,14 @@ def schema_from_json(state: dict[str, Any]) -> Schema:
     return schema
 
 
-def _column(name: Any, category: Any, codes: Any, time: Any = False, bits: Any = None) -> Column:
+def _column(
+    name: Any,
+    category: Any,
+    codes: Any,
+    time: Any = False,
+    bits: Any = None,
+    booleans: Any = None,
+) -> Column:
     texts = _texts(codes)
     if not isinstance(name, str) or not isinstance(category, bool):
         raise ValueError(f"invalid column: name {name!r:.40}, category {category!r:.40}")
@@ -249,8 +287,11 @@ def _column(name: Any, category: Any, codes: Any, time: Any = False, bits: Any =
         raise ValueError(f"column {name!r:.40} has duplicate, empty or unexpected categories")
     if not isinstance(time, bool) or (time and category) or not _is_bits(bits):
         raise ValueError(f"column {name!r:.40} has an invalid kind")
+    spellings = None if booleans is None else _texts(booleans)
+    if spellings is not None and (not category or spellings not in SPELLINGS):
+        raise ValueError(f"column {name!r:.40} has invalid booleans")
     codes_by_text = {text: code for code, text in enumerate(texts)}
-    return Column(name, category, codes_by_text, time, bits)
+    return Column(name, category, codes_by_text, time, bits, cast(Any, spellings))
 
 
 def _is_bits(bits: Any) -> bool:

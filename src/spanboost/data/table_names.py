@@ -39,7 +39,7 @@ class TableNames:
     def categories(self) -> dict[str, Collection[Hashable]]:
         """Return the learned values of each column of categories that is not hashed."""
         columns = [one for one in self.schema.categories if not self.schema.is_hashed(one)]
-        return {column.name: column.codes.keys() for column in columns}
+        return {column.name: column.known for column in columns}
 
     def read(self, rows: Sequence[Any], learn: bool) -> tuple[Any, dict[Any, int]]:
         """Return rows as a model reads them, and the codes of new categories by column and text.
@@ -153,8 +153,10 @@ def _parse_time(t: int, column: Column, value: Any) -> Any:
 
 def _parse_category(t: int, column: Column, value: Any) -> str | None:
     """Return the text of a category; None if it is missing."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return column.spelling(value)
     if not is_number(value):
         raise DataError(t, f"{column.name!r:.40} is {value!r:.40}; expected a string or a number")
-    return None if np.isnan(value) else f"{value:.17g}"
+    return None if np.isnan(value) else column.spelling(f"{value:.17g}")
