@@ -82,8 +82,8 @@ def test_metrics_of_two_classes_that_are_strings(table, stream, shell):
     for name, (first, last) in PARTS.items():
         part = slice(first, last)
         y, weights = stream["two"][part] == "yes", stream["weight"][part]
-        sure = found["probability"].astype(float)[part]  # of the class that is predicted
-        chances = np.where(found["prediction"][part] == "yes", sure, 1 - sure)
+        chances = found["p_yes"].astype(float)[part]
+        assert ((found["prediction"][part] == "yes") == (chances > 0.5)).all()
         one = result["metrics"][name]
         area = exact.roc_auc_score(y, chances, sample_weight=weights)
         assert abs(one["roc_auc"] - area) <= one["roc_auc_error"] < 0.02

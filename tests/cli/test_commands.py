@@ -449,11 +449,11 @@ def test_two_labels(shell, tmp_path):
         path, y = write_labelled(tmp_path, "x.csv", values)
         result, predictions = evaluate(shell, path, "--loss", "logistic", *options)
         header, *rows = [line.replace('"', "").split(",") for line in predictions.splitlines()]
-        assert header == ["prediction", "probability"]
-        sure = np.array([float(row[1]) for row in rows])  # of the class that is predicted
-        assert (sure >= 0.5).all()
-        names = (values[1], values[1].removesuffix(".0"))
-        p = np.where([row[0] in names for row in rows], sure, 1 - sure)
+        shorter = [value.removesuffix(".0") for value in values]
+        assert header == ["prediction", *(f"p_{value}" for value in shorter)]
+        p = np.array([float(row[2]) for row in rows])
+        np.testing.assert_allclose([float(row[1]) for row in rows], 1 - p, rtol=1e-9)
+        assert [row[0] for row in rows] == [shorter[int(one > 0.5)] for one in p]
         right = np.where(np.array(y) == values[1], p, 1 - p)
         assert result["loss"] == pytest.approx(-np.log(right).mean())
         share = np.mean(np.array(y) == values[1])

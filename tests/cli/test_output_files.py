@@ -2,9 +2,12 @@
 
 import errno
 import io
+import json
 import os
 import sys
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from streams import put
@@ -90,3 +93,27 @@ def test_files_of_the_same_kind_and_empty_files_are_replaced(files, shell, monke
         put(files, "empty.csv", b"")
         shell("predict", "rents.csv", "-m", "rents.sb", "-o", name)
         assert (files / name).read_text().startswith("prediction\n")
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_a_run_writes_the_columns_of_classes_that_predict_writes(name, shell, tmp_path):
+    """The third class first occurs after the first block of rows."""
+    labels = ["b", "a"] * 9000 + ["c"] * 40
+    frame = pd.DataFrame({"x": np.arange(len(labels)) % 7, "label": labels})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    options = ("--loss", "softmax", "--learner", "linear", "-n", "2", "--quiet")
+    path = tmp_path / name
+    shell("train", tmp_path / "x.csv", "-o", tmp_path / "m.sb", "-p", path, *options)
+    found = pd.read_csv(path) if name.endswith("csv") else pd.read_parquet(path)
+    predicted = shell("predict", tmp_path / "x.csv", "-m", tmp_path / "m.sb").out
+    assert predicted.splitlines()[0] == "prediction,p_b,p_a,p_c" == ",".join(found.columns)
+    chances = found[["p_b", "p_a", "p_c"]].to_numpy()
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert (found["prediction"] == np.array(["b", "a", "c"])[chances.argmax(axis=1)]).all()
+    assert (chances[:8000, 2] == 0).all()
+    assert (chances[-20:, 2] > 0).all()
+    expected = -np.log([chances[t, "bac".index(label)] for t, label in enumerate(labels)])
+    run = shell("evaluate", tmp_path / "x.csv", "-p", tmp_path / "again.csv", "--json", *options)
+    again = pd.read_csv(tmp_path / "again.csv")
+    np.testing.assert_allclose(again[["p_b", "p_a", "p_c"]], chances, rtol=1e-12)
+    assert json.loads(run.out)["loss"] == pytest.approx(expected.mean(), rel=0.05)

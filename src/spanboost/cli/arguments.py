@@ -243,7 +243,9 @@ def add_run(parser: Any) -> None:
         "--predictions",
         metavar="FILE",
         help="Write the predictions, each made before its label is seen: Parquet if the name ends "
-        "in .parquet, otherwise CSV; - is standard output",
+        "in .parquet, otherwise CSV; - is standard output. The columns are those of `predict`; if "
+        "labels are classes, they are written after the last row, with the probability of each "
+        "class (p_NAME)",
     )
     run.add_argument(
         "--report",

@@ -100,7 +100,8 @@ def add_predict_options(predict: Any) -> None:
         default="-",
         metavar="FILE",
         help="File for the predictions: Parquet if the name ends in .parquet, otherwise CSV "
-        "(default: -, standard output, as CSV)",
+        "(default: -, standard output, as CSV). If labels are classes, they have the probability "
+        "of each class (p_NAME)",
     )
     predict.add_argument(
         "--keep",

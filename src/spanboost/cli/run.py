@@ -29,7 +29,7 @@ from spanboost.cli.output.comparisons import PairComparisons
 from spanboost.cli.output.interval_results import intervals_as_json, picture_of
 from spanboost.cli.output.metrics_table import metrics_as_json
 from spanboost.cli.output.pacing import pace_batches
-from spanboost.cli.output.predictions import open_writer
+from spanboost.cli.output.predictions import open_answers
 from spanboost.cli.output.progress import ProgressTable
 from spanboost.cli.output.summary import Speed, add_results, format_summary, result_of
 from spanboost.cli.row_filter import row_filter
@@ -40,7 +40,7 @@ from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.losses import predicts_scores
 from spanboost.models.model import Model
-from spanboost.models.predictions import class_names, prediction_table
+from spanboost.models.predictions import class_names
 from spanboost.models.row_losses import losses_of
 from spanboost.rows.row_keys import refuse_absent_key
 from spanboost.theory.certificate import Witness
@@ -94,7 +94,8 @@ class ProgressivePass:
             stack.enter_context(closing(batches))
             predictions = None
             if self.args.predictions is not None:
-                predictions = stack.enter_context(open_writer(self.args.predictions))
+                opened = open_answers(self.args.predictions, self.first)
+                predictions = stack.enter_context(opened)
             key = None if self.tape.rows else getattr(self.args, "key", None)
             parts = split_batches(check_first_key(batches, key), every, self.tape.rows)
             if rounds is not None:
@@ -119,7 +120,7 @@ class ProgressivePass:
                         self.table.write(warning)
                     self.plots.watch(step, answers)
                     if predictions is not None:
-                        predictions.write(prediction_table(self.first, answers, learning=True))
+                        predictions.add(answers)
                     yield step
             except DataError as error:
                 raise current.locate(error) from None

@@ -12,28 +12,22 @@ from spanboost.models.model import Model
 _SIGNS = {"-1", "0", "1"}  # labels whose meaning is known before both have appeared
 
 
-def prediction_table(model: Model, answers: Array, *, learning: bool = False) -> Any:
+def prediction_table(model: Model, answers: Array) -> Any:
     """Return predictions as a table: numbers, or classes and probabilities.
 
     For classes, it has the most probable class in the column "prediction" and a column "p_NAME"
     with the probability of each class. For hinge loss, it has the score of the second class.
     A model that adds classes as they appear has only the classes so far; before the first label,
     the prediction is null.
-
-    learning: the model is still learning, so classes may be added later. The table then has only
-        the most probable class and its "probability".
     """
     import pyarrow as pa
 
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
     scores = answers if answers.ndim > 1 else np.column_stack([np.zeros_like(answers), answers])
-    has_chances = isinstance(model.loss_, Logistic | Softmax)
-    if learning or not has_chances:
+    if not has_chances(model):
         best = _best_classes(class_names(model), scores)
-        if not has_chances:
-            return pa.table({"prediction": best, "score": answers})
-        return pa.table({"prediction": best, "probability": probabilities(scores).max(axis=1)})
+        return pa.table({"prediction": best, "score": answers})
     known = {k: name for k, name in _known_outputs(model).items() if k < scores.shape[1]}
     if not known:
         return pa.table({"prediction": pa.nulls(len(scores), pa.string())})
@@ -41,6 +35,11 @@ def prediction_table(model: Model, answers: Array, *, learning: bool = False) ->
     shares = probabilities(scores)
     each = {f"p_{name}": shares[:, k] for k, name in enumerate(names)}
     return pa.table({"prediction": _best_classes(names, scores)} | each)
+
+
+def has_chances(model: Model) -> bool:
+    """Return whether a model predicts the probability of each class."""
+    return isinstance(model.loss_, Logistic | Softmax)
 
 
 def _best_classes(names: list[str], scores: Array) -> Any:

@@ -2,12 +2,18 @@
 
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from spanboost.atomic_files import atomic_write, name_full_disk
+from spanboost.compiling.arrays import Array
+from spanboost.models.model import Model
+from spanboost.models.predictions import has_chances, prediction_table
 
 _SPECIAL = r'[,"\r\n]'  # a field with one of these characters is quoted
 
@@ -31,6 +37,63 @@ def open_writer(path: str) -> Iterator[Writer]:
         writer = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
         with closing(writer):  # before the file is closed, also after an error
             yield writer
+
+
+class Answers(Protocol):
+    """A destination for what a model answers while it learns."""
+
+    def add(self, answers: Array) -> None:
+        """Append the answers to some rows."""
+
+
+@contextmanager
+def open_answers(path: str, model: Model) -> Iterator[Answers]:
+    """Open a file for predictions as `open_writer` does, while the model learns.
+
+    Classes may appear in any row, and each is a column. So their scores are kept in a temporary
+    file, and the predictions are written at the end.
+    """
+    folder = None if path == "-" else Path(path).resolve().parent
+    with open_writer(path) as writer:
+        if not has_chances(model):
+            yield _Direct(model, writer)
+            return
+        with tempfile.TemporaryFile(dir=folder) as file:
+            kept = _KeptScores(file)
+            yield kept
+            for scores in kept.read():
+                writer.write(prediction_table(model, scores))
+
+
+class _Direct:
+    def __init__(self, model: Model, writer: Writer) -> None:
+        self._model, self._writer = model, writer
+
+    def add(self, answers: Array) -> None:
+        self._writer.write(prediction_table(self._model, answers))
+
+
+class _KeptScores:
+    """Scores [rows] or [rows, classes so far] in a file, by block."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._blocks = self._classes = 0  # blocks in the file; classes of the last one
+
+    def add(self, answers: Array) -> None:
+        np.save(self._file, answers, allow_pickle=False)
+        self._blocks += 1
+        self._classes = answers.shape[1] if answers.ndim > 1 else 0
+
+    def read(self) -> Iterator[Array]:
+        """Yield the blocks; a class that appeared later has the probability 0."""
+        self._file.seek(0)
+        for _ in range(self._blocks):
+            scores = np.load(self._file, allow_pickle=False)
+            if scores.ndim > 1:
+                later = self._classes - scores.shape[1]
+                scores = np.pad(scores, ((0, 0), (0, later)), constant_values=-np.inf)
+            yield scores
 
 
 class _Csv:
