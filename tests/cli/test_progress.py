@@ -196,3 +196,33 @@ def test_quiet_keeps_the_notes_on_how_data_are_read(command, quiet, shell, tmp_p
         assert printed.splitlines() == notes
     elif command != "tune":
         assert printed.splitlines()[0].startswith("reading ")
+
+
+@pytest.mark.parametrize(
+    ("positive", "labels", "stops"),
+    [
+        ("Yes", ["no", "yes"], True),
+        ("> 50K", [">50K", "<=50K"], True),
+        ("postive", ["negative", "positive"], True),
+        ("fruad", ["fraud", "fine"], True),
+        ("class2", ["class1", "class3"], False),
+        (">50K", ["<=50K", "?"], False),
+        ("typical", ["atypical"], False),
+        ("male", ["female"], False),
+        ("b", ["a"], False),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "train"])
+def test_a_misspelt_positive_label_ends_a_run_early(
+    command, positive, labels, stops, shell, tmp_path
+):
+    """The last row has the positive label, as a table sorted by its labels."""
+    rows = [f"{t % 5},{labels[t % len(labels)]}\n" for t in range(9000)]
+    path = put(tmp_path, "x.csv", "".join(["size,kind\n", *rows, f"1,{positive}\n"]).encode())
+    output = ("-o", tmp_path / "m.sb") if command == "train" else ()
+    words = (command, path, *output, "--loss", "logistic", "--positive", positive, *LINEAR)
+    err = shell(*words, status=2 if stops else 0).err
+    assert ("rows, no label equals" in err.splitlines()[-1]) == stops
+    if stops:
+        assert err.splitlines()[-1].startswith("spanboost: in the first ")
+        assert not (tmp_path / "m.sb").exists()

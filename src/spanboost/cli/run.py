@@ -97,7 +97,8 @@ class ProgressivePass:
                 opened = open_answers(self.args.predictions, self.first)
                 predictions = stack.enter_context(opened)
             key = None if self.tape.rows else getattr(self.args, "key", None)
-            parts = split_batches(check_first_key(batches, key), every, self.tape.rows)
+            checked = self.positive.refuse_misspelt(check_first_key(batches, key))
+            parts = split_batches(checked, every, self.tape.rows)
             if rounds is not None:
                 parts = join_small_batches(parts, rounds, self.tape.rows)
             if self.table.start_bar() and rounds is None:
