@@ -1,5 +1,6 @@
 """Bad usage: one line with the reason, exit status 2, and no file written."""
 
+import io
 import json
 from types import SimpleNamespace
 
@@ -473,3 +474,23 @@ def test_names_that_are_read_as_a_row(shell, tmp_path):
     data = put(tmp_path, "x.csv", b"a,b,y\n1,2,3\n4,5,6\n")
     printed = shell("evaluate", data, "--no-header", "--quiet", status=2)
     assert ":1: column '1': 'a' is not a number; if line 1 contains the names" in printed.err
+
+
+def test_an_empty_standard_input_is_named(shell, tmp_path, monkeypatch):
+    data = put(tmp_path, "x.csv", b"a,y\n1,2\n3,4\n")
+    shell("train", data, "-o", tmp_path / "m.sb", "--learner", "linear", "-n", "2", "--quiet")
+    for text in (b"", b"\n \n"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        printed = shell("predict", "-", "-m", tmp_path / "m.sb", status=2)
+        assert printed.err == "spanboost: stdin: the input is empty; expected rows of data\n"
+
+
+def test_several_learners_are_compared_with_another_option(shell, tmp_path):
+    data = put(tmp_path, "x.csv", b"a,y\n1,2\n3,4\n")
+    err = shell("evaluate", data, "--learner", "linear,trees", status=2).err
+    assert "; to compare them, use --compare linear,trees (see" in err
+    for words in (
+        ("evaluate", data, "--learner", "linear,tres"),
+        ("train", data, "--learner", "a,b"),
+    ):
+        assert "--compare" not in shell(*words, status=2).err

@@ -10,7 +10,7 @@ from sklearn import metrics as exact
 from streams import EVERY, LINEAR
 
 from spanboost.cli.checkpoints import Checkpoints
-from spanboost.cli.output.metrics_table import align, format_metric
+from spanboost.cli.output.metrics_table import align, confusion_rows, format_metric
 
 ROWS = 500
 PARTS = {"whole": (0, 500), "first_half": (0, 250), "second_half": (250, 500)}
@@ -269,3 +269,16 @@ def test_quantile_loss_shows_the_share_of_labels_up_to_the_prediction(shell, tab
     share = f"{metrics['at_or_below']:.4f}"
     assert re.search(rf"^labels at or below the prediction +{share} ", text, re.MULTILINE)
     assert "R^2" not in text
+
+
+def test_confusion_counts_are_sorted():
+    metrics = {
+        "confusion": {"labels": ["5", "b", "10", "a"], "counts": np.arange(16).reshape(4, 4)}
+    }
+    assert confusion_rows(metrics) == [
+        ["label \\ prediction", "5", "10", "a", "b"],
+        ["5", "0", "2", "3", "1"],
+        ["10", "8", "10", "11", "9"],
+        ["a", "12", "14", "15", "13"],
+        ["b", "4", "6", "7", "5"],
+    ]

@@ -640,3 +640,9 @@ def test_all_parameters_are_documented(cls):
     for name in cls().get_params():
         assert cls.__doc__.count(f"\n    {name} : ") == 1, name
     assert "{" not in cls.__doc__
+
+
+@pytest.mark.parametrize("estimator", [BoostingClassifier("linear"), BoostingRegressor("linear")])
+def test_no_rows_are_named(estimator):
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        estimator.fit(np.empty((0, 3)), [])

@@ -192,7 +192,7 @@ def parse_parameter(name: str, text: str) -> Any:
     if option.choices is not None and value not in option.choices:
         raise argparse.ArgumentTypeError(
             f"invalid choice: {text!r} (choose from {', '.join(option.choices)})"
-            f"{did_you_mean(text, option.choices)}"
+            f"{'' if ',' in text else did_you_mean(text, option.choices)}"
         )
     return value
 

@@ -74,10 +74,19 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print an error, with a suggestion for a misspelt choice, and exit with status 2."""
         if found := _CHOICE.search(message):
-            message += did_you_mean(found["given"], re.findall("[^', ]+", found["known"]))
+            known = re.findall("[^', ]+", found["known"])
+            message += self._suggest_comparison(found["given"], known) or did_you_mean(
+                found["given"], known
+            )
         if message.startswith(_EXTRA):
             message = self._describe_extra(message.removeprefix(_EXTRA))
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _suggest_comparison(self, given: str, known: Sequence[str]) -> str:
+        """Return a suggestion for a list of learners, where one is expected."""
+        several = "," in given and {*given.split(",")} <= {*known}
+        needed = "--compare" in self.flags and "linear" in known
+        return f"; to compare them, use --compare {given}" if several and needed else ""
 
     def _describe_extra(self, extra: str) -> str:
         """Return why arguments that belong to no option are refused."""

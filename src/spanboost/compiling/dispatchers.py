@@ -121,7 +121,7 @@ def _before_compiling() -> None:
 def _announce_compiling() -> None:
     print(
         "spanboost: compiling for this kind of model and task, which takes up to a minute or two "
-        "on two cores; each new loss, learner and task does it once on this machine, and "
+        "on two cores; each new loss, learner and task does it once in this environment, and "
         "`spanboost warmup` does it ahead",
         file=sys.stderr,
     )

@@ -131,6 +131,8 @@ def parse_classes(y: Any) -> Array:
     """Return labels of classes as an array [rows]."""
     _require(y)
     y = column_or_1d(y, warn=True)
+    if not len(y):
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
     _refuse_missing(y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)

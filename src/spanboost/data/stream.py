@@ -233,6 +233,8 @@ def format_of(source: Any) -> str:
     """Return the format of a file, according to its name or else to its first line."""
     format = SUFFIXES.get(suffix(source.name))
     line = b"" if format is not None else source.first_line(LIMIT)
+    if format is None and not line:
+        raise StreamError(f"{source.name}: the input is empty; expected rows of data")
     if is_json_array(line):
         raise StreamError(
             f"{source.name}: the file is a JSON array; convert it to JSON Lines, one object on "

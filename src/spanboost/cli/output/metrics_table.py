@@ -7,6 +7,7 @@ from typing import Any
 from spanboost.analysis.metrics.collected import Metrics
 from spanboost.analysis.metrics.titles import TITLES
 from spanboost.compiling.arrays import Array
+from spanboost.data.target import as_number
 
 AMOUNTS = ("loss", "log_loss", "rmse", "mae")  # their size depends on the labels
 SHOWN_CLASSES = 10  # most classes whose confusion counts are printed
@@ -77,19 +78,25 @@ def model_rows(result: Mapping[str, Any]) -> list[list[str]]:
 
 
 def confusion_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
-    """Return the confusion counts of one part of the stream.
+    """Return the confusion counts of one part of the stream, with sorted labels.
 
     The list is empty for numeric labels, and for more than SHOWN_CLASSES classes.
     """
     confusion = metrics.get("confusion")
     if confusion is None or len(confusion["labels"]) > SHOWN_CLASSES:
         return []
-    labels = confusion["labels"]
-    rows = zip(labels, confusion["counts"], strict=True)
+    labels, counts = confusion["labels"], confusion["counts"]
+    order = sorted(range(len(labels)), key=lambda k: _place(labels[k]))
     return [
-        ["label \\ prediction", *labels],
-        *([label, *(f"{count:,.10g}" for count in counts)] for label, counts in rows),
+        ["label \\ prediction", *(labels[k] for k in order)],
+        *([labels[j], *(f"{counts[j][k]:,.10g}" for k in order)] for j in order),
     ]
+
+
+def _place(label: str) -> tuple[bool, float, str]:
+    """Return the key that sorts labels: numbers by size, then texts by the alphabet."""
+    number = as_number(label)
+    return (number is None, number or 0.0, label)
 
 
 def align(rows: Sequence[Sequence[str]]) -> Iterator[str]:
