@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDRegressor
@@ -646,3 +647,40 @@ def test_all_parameters_are_documented(cls):
 def test_no_rows_are_named(estimator):
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         estimator.fit(np.empty((0, 3)), [])
+
+
+def with_times(columns):
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(columns["city"])) % 90, "D")
+    return as_pandas(columns).assign(when=when)
+
+
+@pytest.mark.parametrize("frame_of", [as_pandas, with_times])
+def test_arrays_of_objects_are_read_as_frames(frame_of, mixed):
+    columns, price = mixed
+    frame = frame_of(columns).assign(floor=[f"floor {floor}" for floor in columns["floor"]])
+    frame.loc[3, "city"] = None
+    frame.loc[4, "area"] = np.nan
+    rows = frame.to_numpy()
+    assert rows.dtype == object
+    model = named("linear").fit(rows, price)
+    assert model.n_features_in_ == frame.shape[1]
+    assert not hasattr(model, "feature_names_in_")
+    expected = named("linear").fit(frame, price).predict(frame)
+    np.testing.assert_array_equal(model.predict(rows), expected)
+    one_by_one = [model.predict(rows[t : t + 1])[0] for t in range(8)]
+    np.testing.assert_array_equal(one_by_one, expected[:8])
+    with pytest.raises(ValueError, match="has 3 features, but"):
+        model.predict(rows[:, :3])
+    rows[5, 0] = 7
+    with pytest.raises(ValueError, match="column 0 of the array mixes types; make it all numbers"):
+        named("linear").fit(rows, price)
+
+
+def test_the_remainder_of_a_column_transformer_may_contain_text(mixed):
+    columns, price = mixed
+    frame = as_pandas(columns)
+    scaled = ColumnTransformer([("scaled", StandardScaler(), ["area"])], remainder="passthrough")
+    assert scaled.fit_transform(frame).dtype == object
+    model = make_pipeline(scaled, named("linear")).fit(frame, price)
+    assert model.score(frame, price) > 0.8
+    assert model[-1].n_features_in_ == 4

@@ -21,6 +21,7 @@ from spanboost.data.kinds import (
     describe_quantities,
     hash_category,
 )
+from spanboost.data.object_arrays import contains_text, object_table
 from spanboost.data.sampling import text_kind
 from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.block import Rows
@@ -159,6 +160,8 @@ class FrameReader:
         """Convert a frame to an Arrow table; raise ValueError if it is not a frame."""
         table = arrow_table(X)
         if table is None:
+            table = object_table(X)
+        if table is None:
             raise ValueError(
                 "the model was fitted to a data frame with columns of categories, times or "
                 f"durations; pass a data frame (got {type(X).__name__})"
@@ -210,6 +213,8 @@ def frame_reader(X: Any) -> FrameReader | None:
     Raise ValueError for a column of another type that is not numeric.
     """
     table = arrow_table(X)
+    if table is None:
+        table = object_table(X) if contains_text(X) else None
     if table is None:
         return None
     for field in table.schema:
