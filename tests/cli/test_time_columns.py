@@ -7,6 +7,7 @@ import os
 import threading
 from datetime import datetime, timedelta
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -122,3 +123,52 @@ def test_json_lines_have_the_same_features(shell, tmp_path):
     shell("train", path, "-o", output, *LINEAR)
     names = load(output).encoder.names.columns
     assert {*names} == {"size", "when", *(f"when.{part}" for part in PARTS)}
+
+
+@pytest.mark.parametrize(
+    ("form", "order"),
+    [("%m/%d/%Y %I:%M %p", "month"), ("%d/%m/%Y %H:%M", "day"), ("%m-%d-%Y %H:%M:%S", "month")],
+)
+@pytest.mark.parametrize("header", [True, False])
+def test_dates_of_which_the_values_exclude_one_order(form, order, header, shell, tmp_path):
+    """Later rows whose dates have no clear order are read like those of the first file."""
+    local = [None if moment is None else moment.strftime(form) for moment in MOMENTS]
+    iso = [None if moment is None else moment.isoformat() for moment in MOMENTS]
+    found = []
+    for name, texts in (("local", local), ("iso", iso)):
+        frame = pd.DataFrame({"when": texts, "size": SIZES, "y": LABELS})
+        path, model = tmp_path / f"{name}.csv", tmp_path / f"{name}.sb"
+        frame.to_csv(path, index=False, header=header)
+        err = shell("train", path, "-o", model, *LINEAR).err
+        assert (f"the {order} first, as in" in err) == (name == "local")
+        later = frame[[m is not None and m.day <= 12 for m in MOMENTS]]
+        if not header:
+            later.to_csv(tmp_path / "later.csv", index=False, header=False)
+            found.append(shell("predict", tmp_path / "later.csv", "-m", model).out)
+            continue
+        answers = []
+        for kind, write in [("csv", later.to_csv), ("parquet", later.to_parquet)]:
+            write(tmp_path / f"later.{kind}", index=False)
+            answers.append(shell("predict", tmp_path / f"later.{kind}", "-m", model).out)
+        rows = tmp_path / "later.jsonl"
+        rows.write_text(later.to_json(orient="records", lines=True))
+        answers.append(shell("predict", rows, "-m", model).out)
+        assert len({*answers}) == 1
+        numbers = load(model).predict_many(later.drop(columns="y").to_dict("records"))
+        assert numbers == pytest.approx([float(line) for line in answers[0].split()[1:]])
+        found.append(answers[0])
+    assert found[0] == found[1]
+
+
+def test_dates_of_both_orders_are_categories(shell, tmp_path):
+    path = put(tmp_path, "x.csv", b"when,y\n" + b"01/13/2025,1\n13/01/2025,2\n" * 20)
+    err = shell("train", path, "-o", tmp_path / "m.sb", *LINEAR).err
+    assert "is read as categories, because dates like '01/13/2025'" in err
+
+
+def test_a_date_of_the_other_order_is_a_bad_row(shell, tmp_path):
+    path = put(
+        tmp_path, "x.csv", b"when,y\n" + b"01/13/2025,1\n02/01/2025,2\n" * 600 + b"13/01/2025,2\n"
+    )
+    err = shell("train", path, "-o", tmp_path / "m.sb", *LINEAR, status=2).err
+    assert ":1202: column 'when': '13/01/2025' is not a date or time" in err

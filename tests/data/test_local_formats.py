@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spanboost.data.local_formats import (
     comma_advice,
+    date_order,
     describe_digit_dates,
     describe_local_format,
     describe_order,
@@ -137,3 +138,43 @@ def test_notes_name_all_signs():
     )
     assert describe_signs("a", {"7%": 2}) == "column 'a': 12% is read as 0.12"
     assert describe_signs("a", {"5": 1, "x": 1}) is None
+
+
+SLASHED = (
+    "%m/%d/%Y",
+    "%m/%d/%Y %H:%M",
+    "%m-%d-%Y %H:%M:%S",
+    "%m/%d/%Y %I:%M %p",
+    "%m/%d/%Y %I:%M:%S%p",
+)
+
+
+@given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)), st.sampled_from(SLASHED))
+def test_dates_with_a_known_order_are_read_as_strptime_reads_them(moment, form):
+    for order, one in [("month", form), ("day", form.replace("%m/%d", "%d/%m"))]:
+        if order == "day" and one == form:
+            continue
+        text = moment.strftime(one)
+        assert parse_date(text, order) == np.datetime64(datetime.strptime(text, one), "us")
+        assert parse_date(text) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (["01/02/2025", "01/13/2025"], "month"),
+        (["13/01/2025", "01/02/2025"], "day"),
+        (["1-31-2025 3:05 PM"], "month"),
+        (["01/02/2025"], None),
+        (["13/01/2025", "01/13/2025"], None),
+        (["31.01.2025", "2025-01-31", "01/31/25", "x"], None),
+        ([], None),
+    ],
+)
+def test_dates_that_exclude_one_order_have_the_other(texts, order):
+    assert date_order(texts) == order
+
+
+@pytest.mark.parametrize("text", ["13/13/2025", "02/30/2025", "1/2/2025 13:00 PM", "1/2/2025 PM"])
+def test_impossible_dates_with_slashes(text):
+    assert parse_date(text, "month") is None

@@ -684,3 +684,16 @@ def test_the_remainder_of_a_column_transformer_may_contain_text(mixed):
     model = make_pipeline(scaled, named("linear")).fit(frame, price)
     assert model.score(frame, price) > 0.8
     assert model[-1].n_features_in_ == 4
+
+
+def test_frames_with_american_dates_have_times(tmp_path):
+    days = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(60), "D")
+    frames = [pd.DataFrame({"day": days.strftime(form)}) for form in ("%m/%d/%Y", "%Y-%m-%d")]
+    found = []
+    for frame in frames:
+        with pytest.warns(UserWarning, match="column 'day' contains times"):
+            model = named("linear").fit(frame, np.arange(60))
+        save(model, tmp_path / "m.sb")
+        found += [one.predict(frame[:12]) for one in (model, load(tmp_path / "m.sb"))]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])

@@ -25,8 +25,8 @@ class PositiveLabel:
         That is so if none of 1,000 labels or more is the positive one, and one differs from it
         only by its case, by spaces or by a typing error.
         """
-        rows, positive = 0, getattr(self._target, "positive", None)
-        found = positive is None or not self._is_missing()
+        rows, positive = 0, getattr(self._target, "positive", None) or ""
+        found = not self._is_missing()
         for batch in batches:
             rows += batch.rows
             found = found or bool((batch.labels > 0).any())

@@ -117,7 +117,7 @@ class _PartColumns:
         self.columns = [as_numpy(column) for column in part.numbers]
         self.integers_only = all(column.dtype.kind in "iu" for column in self.columns)
         self.times = [
-            TimeColumn(column.name, array)
+            TimeColumn(column.name, array, column.order)
             for column, array in zip(schema.times, part.times, strict=True)
         ]
         self.categories = [
@@ -200,8 +200,8 @@ class _DistinctValues:
 class TimeColumn:
     """The times (datetime64[us]) of a column: `moments`, and the texts that are not times."""
 
-    def __init__(self, name: str, array: Any) -> None:
-        """Read an Arrow array of timestamps, dates or texts in ISO 8601."""
+    def __init__(self, name: str, array: Any, order: str | None = None) -> None:
+        """Read an Arrow array of timestamps, dates or texts; `order` is that of `parse_date`."""
         self.name = name
         self.invalid: dict[int, str] = {}  # by index in the column, in order
         if not is_text(array.type) and not pa.types.is_dictionary(array.type):
@@ -217,7 +217,7 @@ class TimeColumn:
         table = np.full(len(texts) + 1, "NaT", "datetime64[us]")  # the last is for index -1
         wrong = np.zeros(len(texts) + 1, bool)
         for k, text in enumerate(texts):
-            moment = None if text in MISSING else parse_date(text)
+            moment = None if text in MISSING else parse_date(text, order)
             wrong[k] = moment is None and text not in MISSING
             table[k] = "NaT" if moment is None else moment
         self.moments = table[distinct.index]

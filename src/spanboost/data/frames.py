@@ -17,10 +17,12 @@ from spanboost.data.kinds import (
     TIME,
     are_identifiers,
     are_quantities,
+    count_values,
     describe_column,
     describe_quantities,
     hash_category,
 )
+from spanboost.data.local_formats import DAY_FIRST, MONTH_FIRST, date_order
 from spanboost.data.object_arrays import contains_text, object_table
 from spanboost.data.sampling import text_kind
 from spanboost.errors import DataError, did_you_mean, warn_caller
@@ -42,6 +44,7 @@ class FrameReader:
     codes: the learned categories of each column of categories.
     identifiers: columns of categories that are hashed: a table of them would grow with every row.
     numerals: columns of numbers that are written as text.
+    orders: the order of day and month in columns of times that are written as 01/13/2025.
     """
 
     def __init__(
@@ -52,10 +55,11 @@ class FrameReader:
         identifiers: set[int],
         numerals: set[int],
         time_parts: Sequence[str] = PARTS,
+        orders: Mapping[int, str] | None = None,
     ) -> None:
         self.time_parts = tuple(time_parts)
         self.names, self.times, self.codes = names, times, codes
-        self.identifiers, self.numerals = identifiers, numerals
+        self.identifiers, self.numerals, self.orders = identifiers, numerals, dict(orders or {})
 
     @classmethod
     def like(cls, table: pa.Table) -> Self:
@@ -75,7 +79,9 @@ class FrameReader:
         notes.append(_describe_numerals({names[j]: samples[j] for j in sorted(numerals)}))
         for note in filter(None, notes):
             warn_caller(UserWarning(note))
-        return cls(names, times, {j: {} for j in categories}, identifiers, numerals)
+        orders = {j: order for j in texts if (order := date_order(count_values(samples[j])))}
+        codes: dict[int, dict[Any, int]] = {j: {} for j in categories}
+        return cls(names, times, codes, identifiers, numerals, orders=orders)
 
     def state(self) -> dict[str, Any]:
         """Return what the reader knows as plain values."""
@@ -87,6 +93,7 @@ class FrameReader:
             "identifiers": self.identifiers,
             "numerals": self.numerals,
             "time_parts": [*self.time_parts],
+            "orders": self.orders,
         }
 
     @classmethod
@@ -104,7 +111,10 @@ class FrameReader:
             raise ValueError("a column of categories, times or numbers does not exist")
         if not are_parts(time_parts):
             raise ValueError("the features of times are unknown")
-        return cls(names, times, codes, identifiers, numerals, time_parts)
+        orders = state.get("orders", {})
+        if not {*orders} <= {*times} or not {*orders.values()} <= {DAY_FIRST, MONTH_FIRST}:
+            raise ValueError("the orders of dates are invalid")
+        return cls(names, times, codes, identifiers, numerals, time_parts, orders)
 
     def row(self, x: Mapping[str, Any]) -> pa.Table:
         """Return a table with one row, given the values by column; absent ones are missing."""
@@ -184,7 +194,7 @@ class FrameReader:
             self._warn_unknown(table, codes)
         numbers = [self._numbers(table, j) for j in self.numbers]
         for j in self.times:
-            moments = _moments(table.field(j), table.column(j))
+            moments = _moments(table.field(j), table.column(j), self.orders.get(j))
             numbers.append(time_features(moments, self.time_parts))
         X = np.column_stack(numbers) if numbers else None
         return Rows(X, np.column_stack(codes)) if codes else X
@@ -320,7 +330,7 @@ def _hash(column: Any) -> Array:
     return np.array([_MISSING if not text else hash_category(text, HASHED_BITS) for text in texts])
 
 
-def _moments(field: Any, column: Any) -> Array:
+def _moments(field: Any, column: Any, order: str | None) -> Array:
     """Return the times of a column as datetime64[us]."""
     texts = pa.types.is_string_view(column.type)
     column = (column.cast(pa.string()) if texts else column).combine_chunks()
@@ -329,7 +339,7 @@ def _moments(field: Any, column: Any) -> Array:
             f"column {field.name!r} has type {field.type}, but contained times when the model was "
             "fitted"
         )
-    times = TimeColumn(field.name, column)
+    times = TimeColumn(field.name, column, order)
     for row, what in times.errors(slice(None)).items():
         raise DataError(row, what)
     return times.moments

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from spanboost.data.decimal_marks import POINT, parse_decimal
 from spanboost.data.local_formats import (
     CURRENCIES,
+    DAY_FIRST,
+    MONTH_FIRST,
     NO_SIGN,
     PERCENT,
+    date_order,
     describe_digit_dates,
     describe_local_format,
     describe_order,
@@ -45,11 +48,13 @@ def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
     least half are times: it contains times. Otherwise, it contains categories.
     """
     numbers = times = total = 0
-    for text, count in count_values(values).items():
+    counts = count_values(values)
+    order = date_order(counts)
+    for text, count in counts.items():
         total += count
         if parse_decimal(text, mark) is not None:
             numbers += count
-        elif parse_date(text) is not None:
+        elif parse_date(text, order) is not None:
             times += count
     if 2 * numbers >= total:
         return NUMBER
@@ -58,7 +63,9 @@ def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
 
 def is_of_kind(kind: str, text: str, mark: str = POINT) -> bool:
     """Return whether a value that is not missing is a number or a time, as its column."""
-    return (parse_decimal(text, mark) if kind == NUMBER else parse_date(text)) is not None
+    if kind == NUMBER:
+        return parse_decimal(text, mark) is not None
+    return any(parse_date(text, order) is not None for order in (DAY_FIRST, MONTH_FIRST))
 
 
 def find_signs(values: Sequence[str | None], mark: str = POINT) -> tuple[str, ...]:

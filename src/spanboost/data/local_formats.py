@@ -5,7 +5,7 @@ recognised, to say how to write it.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from spanboost.rows.times import parse_time
@@ -37,6 +37,11 @@ _NAMED = re.compile(
     rf"(?P<day>\d{{1,2}})([ -])(?P<month>{'|'.join(_MONTHS)})\2(?P<year>\d{{4}}){_TIME_OF_DAY}",
     re.ASCII,
 )
+_SLASHED = re.compile(
+    rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_TIME_OF_DAY}(?: ?([ap])m)?",
+    re.ASCII | re.IGNORECASE,
+)
+DAY_FIRST, MONTH_FIRST = "day", "month"  # orders of dates such as 01/13/2025
 
 
 def split_sign(text: str) -> tuple[str, str]:
@@ -66,20 +71,40 @@ def describe_signs(name: str, counts: Mapping[str, int]) -> str | None:
     )
 
 
-def parse_date(text: str) -> Any:
+def parse_date(text: str, order: str | None = None) -> Any:
     """Return the time of a date in ISO 8601 or with a clear order; None for any other text.
 
     Clear are 31.01.2026, 31-Jan-2026 and 31 Jan 2026, perhaps with a time of day. 01/02/2026 is
     not: the month is first in some countries, and the day in others.
+
+    order: which of them is first in the column of the text; None if that is not clear.
     """
     moment = parse_time(text)
-    return moment if moment is not None else parse_time(_to_iso(text))
+    if moment is None:
+        moment = parse_time(_to_iso(text))
+    return parse_time(_slashed_to_iso(text, order)) if moment is None and order else moment
+
+
+def date_order(texts: Iterable[str]) -> str | None:
+    """Return the order of dates such as 01/13/2025, if they exclude the other; None otherwise.
+
+    The day is first if a first number exceeds 12 and no second one does, and the reverse.
+    """
+    found = [match for text in texts if (match := _SLASHED.fullmatch(text))]
+    first = any(int(match[1]) > 12 for match in found)
+    second = any(int(match[3]) > 12 for match in found)
+    return None if first == second else DAY_FIRST if first else MONTH_FIRST
 
 
 def describe_order(texts: Collection[str]) -> str:
     """Return what a note says about the order of dates such as 01.02.2026; nothing without any."""
-    text = next((text for text in texts if _DAY_FIRST.fullmatch(text)), None)
-    return "" if text is None else f", the day first, as in {text!r:.40}"
+    order = date_order(texts)
+    slashed = [text for text in texts if order is not None and _SLASHED.fullmatch(text)]
+    dotted = [text for text in texts if _DAY_FIRST.fullmatch(text)]
+    if slashed:
+        excluding = next(text for text in slashed if date_order([text]))
+        return f", the {order} first, as in {excluding!r:.40}"
+    return f", the day first, as in {dotted[0]!r:.40}" if dotted else ""
 
 
 def _to_iso(text: str) -> str:
@@ -92,6 +117,22 @@ def _to_iso(text: str) -> str:
     hour, minutes = found.groups()[-2:]
     clock = "" if hour is None else f" {int(hour):02}{minutes}"
     return f"{year}-{number:02}-{int(day):02}{clock}"
+
+
+def _slashed_to_iso(text: str, order: str) -> str:
+    """Return a date such as 01/13/2025 3:05 PM in ISO 8601; an empty text for any other."""
+    found = _SLASHED.fullmatch(text)
+    if found is None:
+        return ""
+    first, _, second, year, hour, minutes, half = found.groups()
+    month, day = (first, second) if order == MONTH_FIRST else (second, first)
+    date = f"{year}-{int(month):02}-{int(day):02}"
+    if hour is None:
+        return "" if half else date
+    if half is None:
+        return f"{date} {int(hour):02}{minutes}"
+    hours = int(hour) % 12 + 12 * (half.lower() == "p")
+    return f"{date} {hours:02}{minutes}" if 1 <= int(hour) <= 12 else ""
 
 
 def comma_advice(text: str) -> str | None:

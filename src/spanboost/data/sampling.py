@@ -9,8 +9,10 @@ from spanboost.data.kinds import (
     are_identifiers,
     boolean_spellings,
     column_kind,
+    count_values,
     describe_column,
 )
+from spanboost.data.local_formats import date_order
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Schema
 
@@ -39,9 +41,12 @@ def set_columns(
             problems.note(f"{file}: {text}")
         if kind == CATEGORY and schema.bits is None and are_identifiers(samples[name]):
             identifiers.add(name)
-    found = {name: boolean_spellings(samples[name]) for name in samples}
-    booleans = {name: spellings for name, spellings in found.items() if spellings is not None}
-    schema.set_columns(kinds, kinds.values(), identifiers, booleans)
+    schema.set_columns(kinds, kinds.values(), identifiers)
+    for column in schema.columns or ():
+        if column.category:
+            column.booleans = boolean_spellings(samples[column.name])
+        if column.time:
+            column.order = date_order(count_values(samples[column.name]))
 
 
 def text_kind(values: Sequence[str | None]) -> str:

@@ -4,7 +4,7 @@ The columns of a table are chosen once, from the first rows of the first file an
 columns of every further file are matched by name. Categories are numbered in order of appearance.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +19,7 @@ from spanboost.data.kinds import (
     hash_category,
     is_index,
 )
-from spanboost.data.local_formats import ANY_SIGN
+from spanboost.data.local_formats import ANY_SIGN, DAY_FIRST, MONTH_FIRST
 from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
 from spanboost.errors import suggest_column
@@ -37,6 +37,7 @@ class Column:
 
     `codes` maps the categories so far to their numbers. With `bits`, categories are hashed into
     2^bits numbers instead. `booleans` are the texts of false and true in a column of booleans.
+    `order` says whether the day or the month is first in dates such as 01/13/2025.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Column:
     time: bool = False
     bits: int | None = None
     booleans: tuple[str, str] | None = None
+    order: str | None = None
 
     def spelling(self, text: str) -> str:
         """Return a category as the column writes it: all spellings of a boolean are equal."""
@@ -65,7 +67,8 @@ class Column:
         hashed = {} if self.bits is None else {"bits": self.bits}
         first = {"name": self.name, "category": self.category, "codes": [*self.codes]}
         booleans = {} if self.booleans is None else {"booleans": [*self.booleans]}
-        return first | later | hashed | booleans
+        order = {} if self.order is None else {"order": self.order}
+        return first | later | hashed | booleans | order
 
 
 class ColumnPositions(NamedTuple):
@@ -168,12 +171,10 @@ class Schema:
         features: Iterable[str],
         kinds: Iterable[str],
         identifiers: Collection[str] = (),
-        booleans: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """Set the columns, of the kinds that were found, or categorical if an option says so.
 
         identifiers: columns with too many categories to number them, which are hashed instead.
-        booleans: the texts of false and true, of columns of categories that are booleans.
         """
         self.columns = [
             Column(
@@ -181,7 +182,6 @@ class Schema:
                 category=kind == CATEGORY or name in self.categorical,
                 time=kind == TIME and name not in self.categorical,
                 bits=HASHED_BITS if name in identifiers else None,
-                booleans=(booleans or {}).get(name),
             )
             for name, kind in zip(features, kinds, strict=True)
         ]
@@ -278,6 +278,7 @@ def _column(
     time: Any = False,
     bits: Any = None,
     booleans: Any = None,
+    order: Any = None,
 ) -> Column:
     texts = _texts(codes)
     if not isinstance(name, str) or not isinstance(category, bool):
@@ -290,8 +291,10 @@ def _column(
     spellings = None if booleans is None else _texts(booleans)
     if spellings is not None and (not category or spellings not in SPELLINGS):
         raise ValueError(f"column {name!r:.40} has invalid booleans")
+    if order not in (None, DAY_FIRST, MONTH_FIRST) or (order is not None and not time):
+        raise ValueError(f"column {name!r:.40} has an invalid order of dates")
     codes_by_text = {text: code for code, text in enumerate(texts)}
-    return Column(name, category, codes_by_text, time, bits, cast(Any, spellings))
+    return Column(name, category, codes_by_text, time, bits, cast(Any, spellings), order)
 
 
 def _is_bits(bits: Any) -> bool:

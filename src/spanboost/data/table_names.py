@@ -143,7 +143,7 @@ def _parse_time(t: int, column: Column, value: Any) -> Any:
         return _NO_TIME
     if is_time(value):
         return as_moment(value)
-    moment = parse_date(value) if isinstance(value, str) else None
+    moment = parse_date(value, column.order) if isinstance(value, str) else None
     if moment is None:
         raise DataError(
             t, f"{column.name!r:.40} is {value!r:.40}; expected a date or time, {TIME_EXAMPLE}"

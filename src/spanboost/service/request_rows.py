@@ -223,7 +223,8 @@ def parse_id(value: Any, name: str) -> str | None:
 
 def _parse_cell(column: Column, value: Any) -> Any:
     if column.time:
-        if value is None or (isinstance(value, str) and parse_date(value) is not None):
+        text = value if isinstance(value, str) else ""
+        if value is None or parse_date(text, column.order) is not None:
             return value
         raise BadRowError(
             f"{column.name!r:.40} is {value!r:.40}; expected a date or time, {TIME_EXAMPLE}",

@@ -132,9 +132,8 @@ class _NamedColumns(Schema):
         features: Iterable[str],
         kinds: Iterable[str],
         identifiers: Any = (),
-        booleans: Any = None,
     ) -> None:
-        """Set the columns; no category is hashed or changed, because every one is a name."""
+        """Set the columns; no category is hashed, because every one is a name."""
         known = [CATEGORY if kind == TIME and not self.iso_times else kind for kind in kinds]
         super().set_columns(features, known)
 
