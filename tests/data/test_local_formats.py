@@ -13,6 +13,7 @@ from spanboost.data.local_formats import (
     describe_digit_dates,
     describe_local_format,
     describe_order,
+    describe_seconds,
     describe_signs,
     is_local_date,
     parse_date,
@@ -178,3 +179,24 @@ def test_dates_that_exclude_one_order_have_the_other(texts, order):
 @pytest.mark.parametrize("text", ["13/13/2025", "02/30/2025", "1/2/2025 13:00 PM", "1/2/2025 PM"])
 def test_impossible_dates_with_slashes(text):
     assert parse_date(text, "month") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "unit"),
+    [
+        ("x", [1706749200000, 1706749201000], "milliseconds"),
+        ("created_at", [1706749200123.0, 1706749201000.0], "milliseconds"),
+        ("Date", [1706749200, 1706749260], "seconds"),
+        ("price", [1706749200, 1706749260], None),
+        ("x", [1706749200123, 1706749201000], None),
+        ("x", [1706749200000], None),
+        ("day", [1706749200.5, 1706749260], None),
+        ("day", [20240131, 20240201], None),
+        ("day", [], None),
+    ],
+)
+def test_seconds_since_1970_get_a_note(name, numbers, unit):
+    note = describe_seconds(name, numbers)
+    assert (note is None) == (unit is None)
+    if note is not None:
+        assert f"is a time, in {unit} since 1970, write it as 2024-02-01 01:00:00" in note

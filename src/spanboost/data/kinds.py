@@ -20,6 +20,7 @@ from spanboost.data.local_formats import (
     describe_digit_dates,
     describe_local_format,
     describe_order,
+    describe_seconds,
     describe_signs,
     parse_date,
     split_sign,
@@ -37,6 +38,7 @@ SPELLINGS = (("False", "True"), ("false", "true"), ("FALSE", "TRUE"))  # of bool
 _DIGITS = ("0", "1")
 BOOLEANS = {text: spellings for spellings in SPELLINGS for text in spellings}
 HASHED_BITS = 12  # of the codes of a column of identifiers
+_DIGITS_OF_TIMES = 16  # fewer than this, in seconds or milliseconds since 1970
 _FEWEST = 100  # values from which on a column can be recognised as identifiers
 _INDEX = re.compile(r"Unnamed: 0|__index_level_\d+__")
 
@@ -154,6 +156,8 @@ def describe_column(
         note = f"column {name!r:.40} counts the rows; consider {remedy}"
         counts = count_values(values)
         found = describe_signs(name, counts) or describe_digit_dates(name, counts)
+        whole = [int(text) for text in counts if text.isdecimal() and len(text) < _DIGITS_OF_TIMES]
+        found = found or (describe_seconds(name, whole) if len(whole) == len(counts) else None)
         return note if _counts_rows(values) else found
     if local := describe_local_format(name, count_values(values)):
         return local

@@ -8,6 +8,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from spanboost.rows.times import parse_time
 
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", re.ASCII)
@@ -41,6 +43,9 @@ _SLASHED = re.compile(
     rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_TIME_OF_DAY}(?: ?([ap])m)?",
     re.ASCII | re.IGNORECASE,
 )
+_SINCE_1970 = {"milliseconds": 10**3, "seconds": 1}  # units per second
+_FIRST_SECOND, _LAST_SECOND = 631_152_000, 4_102_444_800  # of the years 1990 to 2099
+_TIME_NAME = re.compile(r"date|time|day|when|stamp|created|updated|(^|_)(at|ts)$", re.IGNORECASE)
 DAY_FIRST, MONTH_FIRST = "day", "month"  # orders of dates such as 01/13/2025
 
 
@@ -193,3 +198,24 @@ def describe_digit_dates(name: str, texts: Collection[str]) -> str | None:
         f"column {name!r:.40} is read as numbers; if {text} is a date, write it as "
         f"{text[:4]}-{text[4:6]}-{text[6:]}"
     )
+
+
+def describe_seconds(name: str, numbers: Collection[float]) -> str | None:
+    """Return a note on a column of numbers that are probably times, counted from 1970; or None.
+
+    All are whole, and within 1990 to 2099. The name is one of a time, or all are whole seconds that
+    are written in milliseconds, as pandas writes them.
+    """
+    named = _TIME_NAME.search(name) is not None
+    for unit, size in _SINCE_1970.items():
+        within = all(_FIRST_SECOND * size <= one < _LAST_SECOND * size for one in numbers)
+        if not within or len(numbers) < 2 or any(one % 1 for one in numbers):
+            continue
+        if named or (size > 1 and not any(one % size for one in numbers)):
+            one = int(next(iter(numbers)))
+            moment = str(np.datetime64(one // size, "s")).replace("T", " ")
+            return (
+                f"column {name!r:.40} is read as numbers; if {one} is a time, in {unit} since "
+                f"1970, write it as {moment} (in pandas, to_json(date_format='iso'))"
+            )
+    return None

@@ -13,7 +13,7 @@ import orjson
 from spanboost.data.batch import Batch
 from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.kinds import SAMPLE_ROWS, TIME, are_identifiers, describe_column
-from spanboost.data.local_formats import describe_local_format
+from spanboost.data.local_formats import describe_local_format, describe_seconds
 from spanboost.data.problems import Problems, suggest_name
 from spanboost.data.source import Source
 from spanboost.errors import list_names
@@ -102,6 +102,8 @@ class JsonReader:
                     f"{file}: {name!r:.40} has a different value in most rows, and each value is a "
                     f"feature; --ignore {name} leaves it out, -b hashes features"
                 )
+            elif not values and (note := _describe_numbers(name, rows)):
+                self.problems.note(f"{file}: {note}")
 
     def _parse(self, chunk: Chunk) -> ValueChunk:
         """Return the values of the lines of a file, without blank lines."""
@@ -232,6 +234,14 @@ def _describe_texts(name: str, texts: Sequence[str]) -> str | None:
     counts, warnings = Counter(texts), NumeralWarnings("write them without quotes")
     found = (warnings.find(name, text) for text in counts)
     return describe_local_format(name, counts) or next(filter(None, found), None)
+
+
+def _describe_numbers(name: str, rows: Sequence[dict[str, Any]]) -> str | None:
+    """Return a note on a key whose numbers are times; None if there is nothing to say."""
+    if type(rows[0].get(name)) is not float:  # as in most sparse rows
+        return None
+    values = dict.fromkeys(row[name] for row in rows if type(row.get(name)) is float)
+    return describe_seconds(name, [*values])
 
 
 def _as_text(value: Any) -> str | None:
