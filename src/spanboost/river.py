@@ -17,13 +17,10 @@ from spanboost.errors import install_hint
 from spanboost.losses import Loss, resolve
 from spanboost.models.emerging_classes import EmergingClasses, Example
 from spanboost.models.estimator_files import EstimatorParts
-from spanboost.models.estimators import (
-    check_regression_loss,
-    constructor,
-    new_model,
-)
+from spanboost.models.estimators import check_regression_loss, constructor, new_model
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
+from spanboost.models.one_at_a_time import OneAtATime
 from spanboost.models.predictions import probabilities
 from spanboost.models.sets import PredictionSets, with_classes
 from spanboost.models.spec import CHOOSE
@@ -63,7 +60,7 @@ _CLASSIFIER_NAMES = {
 }
 
 
-class _Boosting:
+class _Boosting(OneAtATime):
     """Base class of all estimators."""
 
     learner: LearnerLike
@@ -238,6 +235,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
     {'sum': 6, 'difference': 4}
     """
 
+    served = frozenset({"learn_one", "learn_many", "predict_one", "predict_many"})
     __init__ = constructor(_NAMES, keyword_only_after="label_range", then="_begin")
 
     def _begin(self) -> None:
@@ -306,6 +304,9 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     ('...', '...')
     """
 
+    served = frozenset(
+        ["learn_one", "learn_many", "predict_proba_one", "predict_proba_many", "predict_set_one"]
+    )
     sets: bool
     calibrated: bool
     __init__ = constructor(

@@ -19,6 +19,7 @@ from spanboost.models.estimators import constructor, sklearn_regression_loss
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
+from spanboost.models.one_at_a_time import serve_one
 from spanboost.models.predictions import probabilities
 from spanboost.models.quantiles.asked_levels import interval_levels
 from spanboost.models.sets import PredictionSets, with_classes
@@ -145,6 +146,7 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         return self._predict(X)
 
     @unless(_no_intervals)
+    @serve_one
     def predict_interval(
         self, X: RowsLike, coverage: float | Sequence[float] = 0.9
     ) -> tuple[Array, Array]:
@@ -345,6 +347,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         return self._labels.most_probable(scores)
 
     @unless(_no_probabilities)
+    @serve_one
     def predict_proba(self, X: RowsLike) -> Array:
         """Return the probabilities [rows, classes], in the order of ``classes_``.
 
@@ -353,6 +356,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         return probabilities(self.decision_function(X))
 
     @unless(_no_sets)
+    @serve_one
     def predict_set(
         self, X: RowsLike, coverage: float | Sequence[float] = 0.9
     ) -> tuple[Array, Array]:

@@ -28,6 +28,7 @@ from spanboost.models.estimator_files import EstimatorParts
 from spanboost.models.estimators import new_model
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
+from spanboost.models.one_at_a_time import OneAtATime
 from spanboost.models.targets import TargetModels, check_targets, join_targets, models_of
 from spanboost.rows.user_types import LearnerLike
 from spanboost.rows.weights import relative_weights
@@ -104,12 +105,13 @@ def with_shared_parameters(cls: type[T]) -> type[T]:
     return cls
 
 
-class BoostingEstimator(BaseEstimator):
+class BoostingEstimator(OneAtATime, BaseEstimator):
     """Base class of the regressor and the classifier.
 
     names: parameters of `ModelSpec`, and what the estimator calls them.
     """
 
+    served = frozenset({"fit", "partial_fit", "decision_function", "predict"})
     names: ClassVar = NAMES
     learner: LearnerLike
     loss: str | Loss

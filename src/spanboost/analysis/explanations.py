@@ -23,6 +23,7 @@ from spanboost.models.booster import Booster
 from spanboost.models.compact import is_compact
 from spanboost.models.estimator_files import ModelOrEstimator
 from spanboost.models.model import Model, require_model
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.predictions import class_names, probabilities
 from spanboost.models.refitted import Refitted
 from spanboost.models.sample_loss import sampled_rows
@@ -102,11 +103,14 @@ def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
     True
     """
     if hasattr(model, "explained_rows"):
-        return _explain_estimator(model.explained_rows(x))
+        with lock_of(model):
+            return _explain_estimator(model.explained_rows(x))
     rows = x if is_frame(x) else [x]
     if (number := count_rows(rows)) != 1:
         raise ValueError(f"explain expects one row (got {number:,}); call it for each row")
-    (explanation,) = explain_many(require_model(model, "explain"), rows)
+    explained = require_model(model, "explain")
+    with lock_of(explained):
+        (explanation,) = explain_many(explained, rows)
     return explanation
 
 

@@ -14,6 +14,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.models.estimator_files import ModelOrEstimator
 from spanboost.models.model import Model, require_model
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.sample_loss import (
     LabelledRows,
     encoded_losses,
@@ -71,8 +72,9 @@ def column_importances(
     model: Model, column: Callable[[Any], Any], X: Any = None, y: Any = None, weights: Any = None
 ) -> dict[Any, float]:
     """Return importances as `feature_importances` does; `column` returns that of a feature."""
-    each = sampled_models(model)
-    return _average([_importances(part, column, X, y, weights) for part in each])
+    with lock_of(model):
+        each = sampled_models(model)
+        return _average([_importances(part, column, X, y, weights) for part in each])
 
 
 def _estimator_importances(estimator: Any) -> dict[str | int, float]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import BoosterState, predict_row
 from spanboost.models.model import Model
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.row_losses import losses_of
 from spanboost.rows.user_types import RowsLike
 
@@ -26,11 +27,12 @@ def partial_predictions(model: Model, X: Any) -> Array:
     """
     booster = model.as_booster()
     booster.check_fixed("partial_predictions")
-    core = booster.core
-    rows = core.encoder.read(X)
-    out = np.empty((core.task.n, rows.number, core.d), core.dtype)
-    core.call(_partial_sums, core.prepare(rows, 0), rows.rows, out)
-    return np.stack([core.labels.to_user(stage) for stage in out])
+    with lock_of(booster):
+        core = booster.core
+        rows = core.encoder.read(X)
+        out = np.empty((core.task.n, rows.number, core.d), core.dtype)
+        core.call(_partial_sums, core.prepare(rows, 0), rows.rows, out)
+        return np.stack([core.labels.to_user(stage) for stage in out])
 
 
 def moves_and_losses(model: Model, X: RowsLike, y: ArrayLike) -> tuple[Array, Array]:

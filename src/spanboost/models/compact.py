@@ -13,6 +13,7 @@ from spanboost.learners.tree_tables import predicting_part
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import not_data_error
 from spanboost.models.model import Model
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.wrapper import WrappedModel
 from spanboost.rows.prediction_labels import PredictionLabels
 
@@ -56,10 +57,11 @@ def compact_model(model: M) -> M:
         if not booster.core.is_data:
             raise not_data_error(booster.core.learner)
     copies: dict[int, Any] = {}
-    for booster in model.stored_boosters():
-        copies[id(booster.core)] = compact_core(booster.core, copies)
-    # deepcopy takes these copies instead of copying the cores, which may be large
-    return copy.deepcopy(model, copies)
+    with lock_of(model):
+        for booster in model.stored_boosters():
+            copies[id(booster.core)] = compact_core(booster.core, copies)
+        # deepcopy takes these copies instead of copying the cores, which may be large
+        return copy.deepcopy(model, copies)
 
 
 def check_compact(model: Model) -> None:

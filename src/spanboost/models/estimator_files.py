@@ -18,6 +18,7 @@ from spanboost.errors import ModelFileError
 from spanboost.models import files
 from spanboost.models.compact import compact_model
 from spanboost.models.model import Model, require_model
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.plain_data import decode, encode
 from spanboost.rows.table_form import TableForm
 
@@ -72,11 +73,12 @@ def save(
     if isinstance(model, Model) or not hasattr(model, "to_parts"):
         files.save(require_model(model, "save"), path, private=private, compact=compact)
         return
-    name, state, models = model.to_parts()[:3]
-    if compact:
-        models = [compact_model(one) for one in models]
-    header = {"estimator": name, "state": encode(state)}
-    tensors = {f"model.{k}": files.to_bytes(one) for k, one in enumerate(models)}
+    with lock_of(model):
+        name, state, models = model.to_parts()[:3]
+        if compact:
+            models = [compact_model(one) for one in models]
+        header = {"estimator": name, "state": encode(state)}
+        tensors = {f"model.{k}": files.to_bytes(one) for k, one in enumerate(models)}
     arrays = {key: np.frombuffer(data, np.uint8) for key, data in tensors.items()}
     data = files.pack(header, arrays)
     with atomic_write(path, private=private) as file:

@@ -29,6 +29,7 @@ from spanboost.models.compact import compact_model
 from spanboost.models.health import check_saved
 from spanboost.models.intervals import BASES, Intervals
 from spanboost.models.model import Model
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.packing import pack_arrays, unpack_arrays
 from spanboost.models.sets import PredictionSets
 
@@ -65,16 +66,17 @@ def save(
 
 def to_bytes(model: Model, *, run: Any = None, attachment: bytes = b"") -> bytes:
     """Return the bytes of a model's file."""
-    header = {
-        **model.header(),
-        "schema": None if model.schema is None else model.schema.state(),
-        "run": run,
-    }
-    tensors = dict(model.tensors()) if model.started else {}
-    check_saved(tensors)
-    if attachment:
-        tensors[_ATTACHMENT] = np.frombuffer(attachment, np.uint8)
-    return pack(header, tensors)
+    with lock_of(model):
+        header = {
+            **model.header(),
+            "schema": None if model.schema is None else model.schema.state(),
+            "run": run,
+        }
+        tensors = dict(model.tensors()) if model.started else {}
+        check_saved(tensors)
+        if attachment:
+            tensors[_ATTACHMENT] = np.frombuffer(attachment, np.uint8)
+        return pack(header, tensors)
 
 
 def pack(header: dict[str, Any], tensors: dict[str, Array]) -> bytes:

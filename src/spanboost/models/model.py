@@ -6,7 +6,6 @@ Files and the service use only this interface. Explanations, importances, plots 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -19,6 +18,7 @@ from spanboost.learners.text import call_text
 from spanboost.models.health import Health, describe, health_of
 from spanboost.models.html import model_html
 from spanboost.models.loss_record import AverageLoss
+from spanboost.models.one_at_a_time import OneAtATime, copy_deeply, share_state
 from spanboost.models.pickling import reduce_model
 from spanboost.models.rehearsal import rehearse
 from spanboost.rows.encoder import RowEncoder
@@ -50,9 +50,17 @@ _METHODS = {  # what scikit-learn calls the methods
 }
 
 
-class Model:
+class Model(OneAtATime):
     """The interface of all models, with the methods that they share."""
 
+    served = frozenset(
+        [
+            *("check", "learn_one", "learn_many", "learn_checked", "learn_again", "learn_held_out"),
+            *("learn_scaled", "learn_both", "learn_sets", "held_out_errors", "calibrate"),
+            *("predict_one", "predict_many", "predict_both", "forecasts", "corrections"),
+            *("with_past", "weights_", "health"),
+        ]
+    )
     loss_: Any
     threads: int | None = None  # number of threads to use; None: one for each processor
     has_experts: ClassVar[bool] = False  # whether the parts can learn on different machines
@@ -270,12 +278,12 @@ class Model:
         """Copy all attributes; a detour through a file would take longer."""
         double = object.__new__(type(self))
         memo[id(self)] = double
-        double.__setstate__(copy.deepcopy(vars(self), memo))
+        double.__setstate__(copy_deeply(self, memo))
         return double
 
     def __copy__(self) -> Self:
         double = object.__new__(type(self))
-        double.__setstate__(vars(self))
+        double.__setstate__(share_state(self, double))
         return double
 
     def __setstate__(self, state: dict[str, Any]) -> None:

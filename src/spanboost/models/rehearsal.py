@@ -23,8 +23,9 @@ def rehearse(model: "Model", X: Any, y: Any) -> Need:
     need = Need([], [])
     with suppress(Exception), np.errstate(all="ignore"):
         model.parameters()  # a ValueError if a part is code
-        double, row = copy.deepcopy(model), as_batch(X, y).part(0, 1)
+        row = as_batch(X, y).part(0, 1)
         with recorded_jobs(need.now):
+            double = copy.deepcopy(model)
             double.learn_many(row.X, row.labels)
         with recorded_jobs(need.later):
             if isinstance(X, list) and len(X) == 1:

@@ -8,6 +8,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.models.loss_record import AverageLoss
+from spanboost.models.one_at_a_time import lock_of
 from spanboost.models.row_losses import losses_of
 from spanboost.rows.block import Block, Rows, as_rows
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
@@ -62,12 +63,13 @@ def sample_loss(model: Model) -> SampleLoss:
     as for the average loss so far.
     """
     rows, total, weight = 0, 0.0, 0.0
-    for part in sampled_models(model.uncalibrated):
-        sample = kept_rows(part)
-        losses = encoded_losses(part, _decode(sample.rows), sample.labels)
-        rows += len(losses)
-        total += float(sample.weights @ losses)
-        weight += float(sample.weights.sum())
+    with lock_of(model):
+        for part in sampled_models(model.uncalibrated):
+            sample = kept_rows(part)
+            losses = encoded_losses(part, _decode(sample.rows), sample.labels)
+            rows += len(losses)
+            total += float(sample.weights @ losses)
+            weight += float(sample.weights.sum())
     return SampleLoss(rows, total / weight if weight > 0 else float("nan"))
 
 
