@@ -55,8 +55,9 @@ class OneAtATime:
         """Return the state to pickle: a copy, because another thread may learn meanwhile."""
         if vars(self).get(_SNAPSHOT):  # part of such a copy
             return _state(self)
+        memo: dict[Any, Any] = {_SNAPSHOT: True, id(self): self}  # it may refer to itself
         with lock_of(self):
-            return copy.deepcopy(_state(self), {_SNAPSHOT: True})  # type: ignore[dict-item]
+            return copy.deepcopy(_state(self), memo)
 
 
 def serve_one(method: Callable[..., Any] | None) -> Callable[..., Any]:
