@@ -1,8 +1,10 @@
 import sys
 import types
+from importlib import import_module
 
 import numpy as np
 import pytest
+import tqdm
 
 from spanboost import DataError, LinearSGD, SpanBoost, compare, evaluate, tune
 
@@ -96,3 +98,27 @@ def test_tune_with_a_bar(rows, capsys):
     counts = []
     tune(*rows, learner=LinearSGD(), grid=grid, n=2, progress=counts.append)
     assert sum(counts) == 2500
+
+
+@pytest.mark.parametrize("call", [evaluate, compare])
+def test_an_interrupt_closes_the_bar(rows, call, monkeypatch):
+    model, other = pair()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    bars = []
+
+    class Recorded(tqdm.tqdm):
+        def close(self):
+            bars.append(self)
+            super().close()
+
+    monkeypatch.setattr(import_module("tqdm.auto"), "tqdm", Recorded)
+    monkeypatch.setattr(model, "check", interrupt)
+    monkeypatch.setattr(model, "predict_many", interrupt)
+    models = [model] if call is evaluate else [model, other]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        call(*models, *rows, progress=True, learn=False)
+    assert len(bars) == 1  # while the traceback, as in notebooks, still keeps its frames
+    assert caught.tb

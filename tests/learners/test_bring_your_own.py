@@ -447,3 +447,16 @@ def test_an_empty_prediction_is_named_with_its_row():
     with pytest.raises(ValueError, match="weak learner 0, Empty, predicted") as caught:
         SpanBoost(Empty(), n=1).learn_many(np.ones((3, 2)), np.zeros(3))
     assert caught.value.__notes__ == ["this is row 1 of the block; the rows before it were learned"]
+
+
+def test_other_errors_have_no_advice_about_texts():
+    class Broken:
+        def predict_one(self, x):
+            raise ZeroDivisionError
+
+        def learn_one(self, x, y):
+            """Learn nothing."""
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        SpanBoost(Broken(), n=2).learn_one({"city": "Ulm"}, 0.5)
+    assert not any("encode texts" in note for note in caught.value.__notes__)

@@ -355,3 +355,12 @@ def test_a_failed_write_keeps_the_old_file(model_file, monkeypatch):
         save(SpanBoost(Stumps(), 2), model_file)
     assert model_file.read_bytes() == before
     assert [path.name for path in model_file.parent.iterdir()] == ["model.sb"]
+
+
+def test_folders_in_the_place_of_files_are_one_sentence(tmp_path):
+    model = SpanBoost(LinearSGD(), n=2)
+    missing = tmp_path / "missing" / "model.sb"
+    with pytest.raises(ValueError, match=r"model\.sb: the folder does not exist$"):
+        save(model, missing)
+    with pytest.raises(ValueError, match=r"is a folder, not a file$"):
+        load(tmp_path)

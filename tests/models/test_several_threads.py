@@ -28,6 +28,7 @@ from spanboost import (
     save,
 )
 from spanboost.models.files import to_bytes
+from spanboost.models.rehearsal import rehearse
 from spanboost.sklearn import BoostingClassifier, BoostingRegressor
 
 RNG = np.random.default_rng(0)
@@ -224,6 +225,15 @@ def test_copies_have_locks_of_their_own_and_the_same_bytes():
     assert copy.copy(model)._lock is model._lock  # it shares what the model learns
     end.set()
     thread.join()
+
+
+def test_a_thread_of_the_model_can_rehearse_it():
+    """Code may be missing in a thread that works for a call, which holds the lock."""
+    model = fitted("auto")
+    with model._lock:
+        need = together(lambda: rehearse(model, X[:1], Y[:1]))[0]
+    assert need.now
+    assert need.later
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

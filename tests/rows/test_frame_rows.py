@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, Trees, explain
+from spanboost import AutoBoost, DataError, HullBoost, LinearSGD, SpanBoost, Trees, explain
 from spanboost.rows.frame_rows import frame_to_dicts, is_numeric_frame
 from spanboost.sklearn import BoostingRegressor
 
@@ -203,3 +203,16 @@ def sample_frame():
             "sold": pd.date_range("2024-01-01", periods=40),
         }
     )
+
+
+def test_text_for_a_model_of_numbers_names_column_and_row():
+    numbers = pd.DataFrame(np.random.default_rng(0).uniform(size=(50, 3)), columns=[*"abc"])
+    model = SpanBoost(LinearSGD(), n=2)
+    model.learn_many(numbers, np.zeros(50))
+    expected = model.predict_many(numbers)
+    objects = numbers.astype(object)
+    np.testing.assert_array_equal(model.predict_many(objects), expected)
+    objects.loc[3, "b"] = "north"
+    for given in (objects, pl.DataFrame({name: ["north"] * 4 for name in "abc"})):
+        with pytest.raises(DataError, match=r"rows must be numbers, but column '[ab]' is 'north'"):
+            model.predict_many(given)

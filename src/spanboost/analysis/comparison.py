@@ -236,8 +236,9 @@ def compare(
     if learn:
         for model in models:
             model.check(X, y, weights)  # an invalid row must not be found after others were learned
-    for part in with_bar(as_batch(X, y, weights)):
-        comparison.add(*_losses(models, part.X, part.y, part.weights, learn), part.weights)
+    with with_bar(as_batch(X, y, weights)) as parts:
+        for part in parts:
+            comparison.add(*_losses(models, part.X, part.y, part.weights, learn), part.weights)
     return comparison
 
 

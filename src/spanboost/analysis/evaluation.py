@@ -97,8 +97,8 @@ def _with_bar(model: Model, X: Any, y: Any, weights: Any, learn: bool) -> Array:
     """Learn in blocks, which gives the same model, and show how many rows are done."""
     if learn:
         model.check(X, y, weights)  # an invalid row must not be found after others were learned
-    parts = with_bar(as_batch(X, y, weights))
-    return _join([_at_once(model, part.X, part.y, part.weights, learn) for part in parts])
+    with with_bar(as_batch(X, y, weights)) as parts:
+        return _join([_at_once(model, part.X, part.y, part.weights, learn) for part in parts])
 
 
 def _join(answers: list[Array]) -> Array:

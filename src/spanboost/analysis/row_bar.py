@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from spanboost.data.batch import Batch
@@ -17,10 +18,18 @@ def row_bar(rows: int, *, shown: bool = True) -> Any:
     return tqdm(total=rows, unit="rows", unit_scale=True, disable=not shown)
 
 
-def with_bar(whole: Batch) -> Iterator[Batch]:
-    """Yield a batch in blocks, and show how many rows are done; models do not depend on blocks."""
+@contextmanager
+def with_bar(whole: Batch) -> Iterator[Iterator[Batch]]:
+    """Yield a batch in blocks, and show how many rows are done; models do not depend on blocks.
+
+    An error or an interrupt closes the bar, although its traceback keeps the blocks.
+    """
     with row_bar(whole.rows) as bar:
-        for first in range(0, whole.rows, BLOCK):
-            part = whole.part(first, min(first + BLOCK, whole.rows))
-            yield part
-            bar.update(part.rows)
+        yield _blocks(whole, bar)
+
+
+def _blocks(whole: Batch, bar: Any) -> Iterator[Batch]:
+    for first in range(0, whole.rows, BLOCK):
+        part = whole.part(first, min(first + BLOCK, whole.rows))
+        yield part
+        bar.update(part.rows)

@@ -10,6 +10,11 @@ from spanboost.compiling.arrays import Array
 from spanboost.learners.protocol import Bank, Task
 from spanboost.rows.validation import parse_rows
 
+NAN_IN_ROW = (
+    "the bank of FromBank predicted NaN in row {} of the block; the model may have learned NaN, so "
+    "correct the bank and train a new model (docs/own-learner.md)"
+)
+
 
 @dataclass(frozen=True)
 class FromBank:
@@ -34,4 +39,22 @@ class FromBank:
 
     def bank(self, task: Task) -> Bank:
         """Return a new bank of N copies."""
-        return self.make(task)
+        bank = self.make(task)
+        if hasattr(bank, "predict") and hasattr(bank, "update"):
+            return bank
+        name = getattr(self.make, "__name__", "the function")
+        raise TypeError(
+            f"FromBank: {name}(task) must return a NamedTuple with predict and update "
+            f"(got {bank!r:.80})"
+        )
+
+
+def finite_rows(learner: Any, out: Array, first: int, last: int) -> int:
+    """Return the first row with a prediction of NaN if the learner is a `FromBank`, else `last`.
+
+    Predictions of Python learners are checked copy by copy; those of this library are finite.
+    """
+    if not isinstance(learner, FromBank):
+        return last
+    bad = np.isnan(out[first:last]).any(axis=1)
+    return first + int(bad.argmax()) if bad.any() else last

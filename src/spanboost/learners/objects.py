@@ -242,7 +242,8 @@ def _finite_values(prediction: Any) -> Array:
 def _add_row(error: Exception, learner: Any, x: Any) -> None:
     """Add a note to an error of a learner: the row, and what to do about text in it."""
     note = f"{_name(learner)} raised this error for the row {x!r:.200}"
-    if isinstance(x, dict) and any(isinstance(value, str) for value in x.values()):
+    texts = isinstance(x, dict) and any(isinstance(value, str) for value in x.values())
+    if texts and isinstance(error, TypeError | ValueError):
         note += "; if it accepts only numbers, encode texts first, for example as 0 and 1"
     if missing := _missing(x):
         note += f"; the row has missing values ({missing}): fill them in first"

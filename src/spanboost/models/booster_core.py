@@ -20,6 +20,7 @@ from spanboost.compiling.kernels import Caller
 from spanboost.core.loop import BoosterState, learn, learn_recorded, record_size
 from spanboost.core.scalar_stages import has_scalar_stages, learn_scalar_stages, scalar_state
 from spanboost.core.stages import has_stages, learn_stages
+from spanboost.learners.from_bank import NAN_IN_ROW, finite_rows
 from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import Softmax, degree
 from spanboost.rows.block import as_rows
@@ -168,9 +169,7 @@ class BoosterCore:
         if features > self.features or rows.width > self.width:
             room = max(features, self.features), max(rows.width, self.width)
             state = state._replace(bank=state.bank.grown(*room))
-            self.features, self.width = (
-                room  # set last: compiled code relies on the room being there
-            )
+            self.features, self.width = room  # set last: compiled code relies on the room
         if self.memory is not None and rows.encoded is not None:
             self.memory.reserve(rows.encoded, self.d, self.dtype)
         self.state, self.encoder.kind = state, rows.kind
@@ -365,7 +364,9 @@ class BoosterCore:
         """
         if self.is_data:
             self._learn_span(rows, labels, weights, out, run, first, last)
-            self.learned = last
+            self.learned = finite_rows(self.learner, out, first, last)
+            if self.learned < last:
+                raise ValueError(NAN_IN_ROW.format(self.learned))
             return
         for t in range(first, last):
             raise_interrupt()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from spanboost.atomic_files import atomic_write
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.errors import ModelFileError
 from spanboost.models import files
 from spanboost.models.compact import compact_model
@@ -70,6 +70,7 @@ def save(
     """
     if Path(path).suffix.lower() in _DATA:
         raise ValueError(f"{os.fspath(path)} has the name of a data file; models are .sb files")
+    check_writable(path)
     if isinstance(model, Model) or not hasattr(model, "to_parts"):
         files.save(require_model(model, "save"), path, private=private, compact=compact)
         return

@@ -148,6 +148,8 @@ def describe_errors(name: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise MissingFileError(error.errno, error.strerror, str(name)) from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{name} is a folder, not a file") from None
     except ModelFileError as error:
         # the error may quote the file: keep it short, without line breaks and control characters
         text = "".join(c if c.isprintable() else " " for c in f"{error!s:.400}")

@@ -10,6 +10,8 @@ from spanboost.rows.breathing_labels import BreathingLabels
 from spanboost.rows.labels import FixedLabels, GrowingClasses, GrowingLabels, Labels
 from spanboost.rows.mean_labels import FixedMeans, MeanLabels
 
+_SCALABLE = "; or scalable=True, if its bank has rescale(self, a, b) (docs/own-learner.md)"
+
 
 def new_labels(booster: Any, learner: Learner) -> Labels:
     """Return the labels of a booster before the first row; raise an error if they do not fit."""
@@ -33,7 +35,7 @@ def new_labels(booster: Any, learner: Learner) -> Labels:
         raise ValueError(
             f"label_range={booster.label_range!r} rescales what was learned when the range "
             f"changes, and {type(booster.learner).__name__} cannot be rescaled: give "
-            "label_range=(low, high)"
+            f"label_range=(low, high){_SCALABLE if hasattr(learner, 'scalable') else ''}"
         )
     kind = GrowingLabels if booster.label_range in GROWING else BreathingLabels
     return kind(booster.loss_, d, booster.label_range)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.errors import did_you_mean
+from spanboost.errors import DataError, did_you_mean
+from spanboost.rows.validation import is_number
 
 _NUMBERS = "biuf"
 _NUMERIC_NAMES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
@@ -81,6 +82,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 def in_order(X: Any, columns: tuple[str, ...]) -> Any:
     """Return a frame with its columns in this order; a ValueError if it has other columns."""
+    _refuse_texts(X)
     names = column_names(X)
     if names is None or names == columns:
         return X
@@ -92,6 +94,15 @@ def in_order(X: Any, columns: tuple[str, ...]) -> Any:
     if extra:
         raise ValueError(f"the model does not know the column {extra[0]!r} of the frame; remove it")
     return X[list(columns)] if hasattr(X, "iloc") else X.select(list(columns))
+
+
+def _refuse_texts(X: Any) -> None:
+    """Raise a DataError for the first value of a frame that is not a number."""
+    for name, kind in _types(X).items():
+        for row, value in enumerate([] if _is_numeric(kind) else _column(X, name)):
+            if not (value is None or is_number(value)):
+                what = f"rows must be numbers, but column {name!r:.40} is {value!r:.40}"
+                raise DataError(row, what)
 
 
 def frame_to_dicts(X: Any) -> list[dict[str, Any]]:
