@@ -97,6 +97,35 @@ def test_numeric_frames_are_arrays_unless_the_model_reads_dictionaries():
         arrays.predict_many(frame.assign(b="text"))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [lambda: SpanBoost(Trees(), 3, label_range="auto"), lambda: AutoBoost(budget="fast")],
+    ids=["trees", "AutoBoost"],
+)
+def test_dictionaries_with_the_columns_of_a_frame_of_numbers_are_its_rows(make):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    y, model, again = frame["a"] + frame["b"], make(), make()
+    model.learn_many(frame, y)
+    again.learn_many(frame[:200], y[:200])
+    rows = [dict(reversed(row.items())) for row in frame.to_dict("records")]
+    for row, label in zip(rows[200:], y[200:], strict=True):
+        again.learn_one(row, label)
+    expected = model.predict_many(frame[:20])
+    np.testing.assert_array_equal(again.predict_many(rows[:20]), expected)
+    np.testing.assert_array_equal([model.predict_one(row) for row in rows[:20]], expected)
+    gap = model.predict_many(frame[:1].assign(b=np.nan))
+    assert model.predict_one(rows[0] | {"b": None}) == gap
+    for wrong, text in (
+        ({"a": 1.0, "bb": 2.0, "c": 1.0}, "the row has no 'b', .*; did you mean 'bb'?"),
+        ({"a": 1.0, "b": "x", "c": 1.0}, "'b' is 'x', but the model expects a number"),
+        (rows[0] | {"d": 1.0}, "the model does not know 'd'; remove it from the row"),
+    ):
+        for call in (model.predict_one, lambda row: model.predict_many([row])):
+            with pytest.raises(ValueError, match=text):
+                call(wrong)
+
+
 @pytest.mark.parametrize("numeric", [False, True])
 def test_rows_of_a_frame_are_series(numeric):
     frame = sample_frame()

@@ -12,6 +12,7 @@ from spanboost.rows.feature_names import FeatureNames, are_named
 from spanboost.rows.frame_rows import (
     check_frame,
     column_names,
+    dicts_in_order,
     frame_names,
     frame_to_dicts,
     in_order,
@@ -148,6 +149,8 @@ class RowEncoder:
                 self.names.warn_unknown(X)
                 _warn_absent(self.names.absent(present))
                 _warn_unknown(X, self.names.categories())
+        if self.columns is not None and are_named(X):
+            X = dicts_in_order(X, self.columns)
         if self.names is None or not are_named(X):
             return NumberedBlock(X, number, False, {}, columns)
         matrix, new = self.names.read(X)
@@ -229,6 +232,8 @@ class RowEncoder:
             return None
         if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "biuf":
             x = x.tolist()
+        if type(x) is dict and self.columns is not None and x.keys() == {*self.columns}:
+            x = [x[name] for name in self.columns]
         if self._single is not None and self._single.write(x):
             return self._last
         if self.names is None or self.kind is None or type(x) not in (dict, list, tuple) or not x:
@@ -237,7 +242,7 @@ class RowEncoder:
             reading = self.read([x])
         except ValueError:
             return None
-        if type(x) is dict:
+        if type(x) is dict and reading.kind.named:
             if not reading.new and len(reading.encoded.data) > 0:
                 self._single, self._last = NamedRow(self.names, reading.encoded), reading
         elif are_plain(x):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, did_you_mean
 from spanboost.rows.validation import is_number
 
@@ -94,6 +95,26 @@ def in_order(X: Any, columns: tuple[str, ...]) -> Any:
     if extra:
         raise ValueError(f"the model does not know the column {extra[0]!r} of the frame; remove it")
     return X[list(columns)] if hasattr(X, "iloc") else X.select(list(columns))
+
+
+def dicts_in_order(rows: Any, columns: tuple[str, ...]) -> Array:
+    """Return rows that are dictionaries as the rows of a frame of numbers with these columns."""
+    out = np.empty((len(rows), len(columns)))
+    for t, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise DataError(t, f"expected a dictionary, as in the first row (got {row!r:.40})")
+        for j, name in enumerate(columns):
+            if name not in row:
+                hint = did_you_mean(name, row.keys() - set(columns))
+                raise DataError(t, f"the row has no {name!r:.40}, which the model expects{hint}")
+            value = row[name]
+            if not (value is None or is_number(value)):
+                raise DataError(t, f"{name!r:.40} is {value!r:.40}, but the model expects a number")
+            out[t, j] = np.nan if value is None else value
+        if len(row) > len(columns):
+            extra = next(name for name in row if name not in columns)
+            raise DataError(t, f"the model does not know {extra!r:.40}; remove it from the row")
+    return out
 
 
 def _refuse_texts(X: Any) -> None:
