@@ -365,7 +365,8 @@ def test_a_file_that_is_not_a_model(how, data, model, shell, tmp_path):
         ["evaluate", data, "-i", bad, "-t"],
     ):
         printed = shell(*words, status=2)
-        assert printed.err.startswith(f"spanboost: {bad}: ")
+        start = f"{bad} is a folder" if how == "a folder" else f"{bad}: "
+        assert printed.err.startswith(f"spanboost: {start}")
         assert printed.err.count("\n") == 1
         assert printed.out == ""
     assert not output.exists()

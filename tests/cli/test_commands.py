@@ -493,7 +493,8 @@ def test_a_third_label_is_a_bad_row(two, third, shell, tmp_path):
         f"spanboost: {place}: column 'label': the label {third!r} cannot be used "
     )
     assert err.endswith(
-        "; name the positive label with --positive VALUE, or use --loss softmax for classes\n"
+        "; name the positive label with --positive VALUE, or use --loss softmax for classes; "
+        "to leave out such rows, use --on-error skip\n"
     )
     shell("evaluate", path, "--loss", "logistic", "--positive", two[1], *EVERY)
     shell("evaluate", path, "--loss", "softmax", *EVERY)

@@ -54,17 +54,20 @@ def test_train_predict_and_inspect(shell, sales, loss):
     assert "mean deviance" in shell("evaluate", path, "--loss", loss, *LINEAR).out
 
 
+SKIP = "to leave out such rows, use --on-error skip"
+
+
 def test_a_label_outside_the_domain_is_one_clear_sentence(shell, sales):
     path, y = sales
     row = 2 + int(np.flatnonzero(y == 0)[0])
     printed = shell("evaluate", path, "--loss", "gamma", *LINEAR, status=2)
     problem = "column 'sold': the label '0' is not positive; the loss needs labels above 0"
-    assert f"sales.csv:{row}: {problem}\n" in printed.err
+    assert f"sales.csv:{row}: {problem}; {SKIP}\n" in printed.err
     path.write_text(path.read_text().replace(",0\n", ",-3\n"))
     for loss, least in (("gamma", "above 0"), ("poisson", "of at least 0")):
         printed = shell("evaluate", path, "--loss", loss, *LINEAR, status=2)
         problem = f"column 'sold': the label '-3' is negative; the loss needs labels {least}"
-        assert f"sales.csv:{row}: {problem}\n" in printed.err
+        assert f"sales.csv:{row}: {problem}; {SKIP}\n" in printed.err
 
 
 @pytest.mark.parametrize(

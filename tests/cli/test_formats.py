@@ -267,7 +267,9 @@ def test_bad_rows_of_tables_are_named_by_number(name, shell, tmp_path):
         row["size"] = float(row["size"])
     path = put(tmp_path, name, make(rows))
     printed = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
-    assert printed.err == f"spanboost: {path}:5: column 'label': the label is missing\n"
+    missing = f"{path}:5: column 'label': the label is missing"
+    skip = "to leave out such rows, use --on-error skip"
+    assert printed.err == f"spanboost: {missing}; {skip}\n"
     assert not (tmp_path / "m.sb").exists()
     printed = shell(
         "evaluate", path, "--on-error", "skip", "--json", "--learner", "linear", "-n", "4"

@@ -241,7 +241,7 @@ def test_targets():
         "x.csv:3: column 'y': the label 'yes' is not one of the 1 classes 'no'"
     )
     assert read(b"a,y\n1,3\n", table_schema(NumberTarget((0, 2)))).error.endswith(
-        "label range 0 to 2"
+        "label range 0 to 2; to leave out such rows, use --on-error skip"
     )
 
 
