@@ -697,3 +697,17 @@ def test_frames_with_american_dates_have_times(tmp_path):
         found += [one.predict(frame[:12]) for one in (model, load(tmp_path / "m.sb"))]
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [(["x"], "contains text"), (pd.to_datetime(["2024-01-01"]), "has type timestamp")],
+)
+def test_other_columns_than_numbers_name_the_column(column, what):
+    frame = pd.DataFrame({"a": np.arange(50.0), "b": 1.0})
+    model = BoostingRegressor("linear").fit(frame, np.arange(50.0))
+    bad = pd.DataFrame({"a": column, "b": 1.0})
+    text = rf"column 'a' {what}.*, but was numeric when the model was fitted"
+    for call in (model.predict, lambda rows: model.partial_fit(rows, [1.0])):
+        with pytest.raises(ValueError, match=text):
+            call(bad)

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from spanboost.compiling.arrays import Array
-from spanboost.data.frames import FrameReader, frame_reader, refuse_infinite
+from spanboost.data.frames import FrameReader, frame_reader, refuse_infinite, refuse_new_texts
 from spanboost.errors import DataError
 from spanboost.rows.frame_rows import check_frame
 from spanboost.rows.label_values import missing_label, refuse_times
@@ -53,8 +53,9 @@ class EstimatorRows:
                 accept_sparse="csr" if allowed.sparse else False,
                 ensure_all_finite="allow-nan" if allowed.allow_nan else True,
             )
-        except ValueError:
+        except (ValueError, TypeError):  # NumPy raises a TypeError for times
             refuse_infinite(X)
+            refuse_new_texts(X)
             raise
         if self.sparse:
             return sparse.csr_array(rows)

@@ -33,6 +33,7 @@ from spanboost.rows.table_form import Categories, TableForm
 from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, part_names, time_features
 from spanboost.rows.unknown_categories import UnknownCategories
 
+_WAS_NUMERIC = "but was numeric when the model was fitted; convert it to numbers"
 _MISSING = -1
 
 
@@ -213,7 +214,7 @@ class FrameReader:
         field, column = table.field(j), table.column(j)
         if j in self.numerals and _is_category(field.type):
             return _parse_numerals(field.name, column)
-        _check_numeric(field, "but was numeric when the model was fitted; convert it to numbers")
+        _check_numeric(field, _WAS_NUMERIC)
         return _finite(field.name, as_numpy(column.combine_chunks()))
 
 
@@ -351,6 +352,13 @@ def _finite(name: str, numbers: Array) -> Array:
     if infinite.any():
         raise DataError(int(infinite.argmax()), f"column {name!r:.40} is infinite")
     return numbers
+
+
+def refuse_new_texts(X: Any) -> None:
+    """Raise a ValueError for a column of a frame that is not numeric, for a model of numbers."""
+    table = arrow_table(X)
+    for field in () if table is None else table.schema:
+        _check_numeric(field, _WAS_NUMERIC)
 
 
 def _check_numeric(field: Any, reason: str) -> None:
