@@ -20,13 +20,20 @@ _MISPLACED = (
 )
 
 
+class MissingFolderError(FileNotFoundError, UserError):
+    """A file in a folder that does not exist."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: the folder does not exist"
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise a UserError if no file can be written to `path`, before hours of work are lost."""
     folder = Path(path).resolve().parent
     if Path(path).is_dir():
         raise UserError(f"{path} is a folder, not a file")
     if not folder.is_dir():
-        raise UserError(f"{path}: the folder does not exist")
+        raise MissingFolderError(errno.ENOENT, "the folder does not exist", str(path))
     if _is_device(Path(path)):
         return
     try:

@@ -49,7 +49,7 @@ def test_an_empty_snapshot_is_not_called_a_model_without_rows(shell, tmp_path):
 
 def test_another_folder_is_refused(shell, tmp_path):
     printed = shell("inspect", tmp_path, status=2)
-    assert printed.err.startswith(f"spanboost: {tmp_path}: ")
+    assert printed.err.startswith(f"spanboost: {tmp_path} is a folder")
 
 
 def test_a_folder_of_other_files_is_not_taken(tmp_path):

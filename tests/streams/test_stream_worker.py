@@ -200,7 +200,7 @@ def test_skipped_messages_are_named_in_the_log(tmp_path, caplog):
         ([7], "expected a JSON object"),
         ({"size": [1]}, "must be a number"),
         ({}, "neither features nor a label"),
-        ({"label": 3}, "the row has a label, but neither features nor an id"),
+        ({"label": 3}, "the row has a label but no features"),
         ({"id": "x"}, "neither features nor a label"),
         ({"id": "x", "label": None}, "neither features nor a label"),
         ({"id": "x", "label": "high", "size": 1}, "the label 'high' is not a number"),

@@ -128,8 +128,6 @@ class MessageBatch:
 
     def _add_example(self, number: int, example: Example) -> None:
         id = example.id or ""
-        if example.row is not None and not example.row:
-            raise _empty_row("the row has a label, but neither features nor an id")
         if example.row is None and id not in self._ids and not self._waits(id):
             # a row that comes later in the batch does not count: another batch may end before it
             self.unknown.append(number)
