@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -204,12 +205,9 @@ def test_river_classes_appear_while_another_thread_predicts_and_saves(tmp_path):
     together(learn, predict)
 
 
-def test_copies_have_locks_of_their_own_and_the_same_bytes():
-    model = fitted("auto")
-    data = pickle.dumps(model)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(model.predict_one, X[0]).result()
-    assert pickle.dumps(model) == data
+@contextmanager
+def held_by_a_thread(model):
+    """Let another thread hold the lock of a model."""
     started, end = threading.Event(), threading.Event()
 
     def hold():
@@ -218,13 +216,23 @@ def test_copies_have_locks_of_their_own_and_the_same_bytes():
             end.wait(TIMEOUT)
 
     thread = threading.Thread(target=hold)
-    double = copy.deepcopy(model)
     thread.start()
     started.wait()
-    assert together(lambda: double.predict_one(X[0]))  # does not wait
-    assert copy.copy(model)._lock is model._lock  # it shares what the model learns
+    yield
     end.set()
     thread.join()
+
+
+def test_copies_have_locks_of_their_own_and_the_same_bytes():
+    model = fitted("auto")
+    data = pickle.dumps(model)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(model.predict_one, X[0]).result()
+    assert pickle.dumps(model) == data
+    double = copy.deepcopy(model)
+    with held_by_a_thread(model):
+        assert together(lambda: double.predict_one(X[0]))  # does not wait
+        assert copy.copy(model)._lock is model._lock  # it shares what the model learns
 
 
 def test_a_thread_of_the_model_can_rehearse_it():
@@ -241,19 +249,8 @@ def test_a_thread_of_the_model_can_rehearse_it():
 def test_a_fork_while_another_thread_holds_the_lock():
     model = fitted("trees")
     expected = model.predict_one(X[0].tolist())
-    started, end = threading.Event(), threading.Event()
-
-    def hold():
-        with model._lock:
-            started.set()
-            end.wait(TIMEOUT)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    started.wait()
-    child = os.fork()
-    if not child:
-        os._exit(0 if model.predict_one(X[0].tolist()) == expected else 1)
-    end.set()
-    thread.join()
+    with held_by_a_thread(model):
+        child = os.fork()
+        if not child:
+            os._exit(0 if model.predict_one(X[0].tolist()) == expected else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

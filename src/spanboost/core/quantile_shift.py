@@ -33,7 +33,7 @@ BELOW, ABOVE = 0, 1  # sides of the forecast
 
 @kernel
 class QuantileShift(NamedTuple):
-    """The state of a shift. The arrays are empty if there is none: for all other losses."""
+    """The state of a shift. For losses other than quantile loss, all arrays are empty."""
 
     tau: float
     shift: Array  # [1] in the units of the forecasts
@@ -49,7 +49,7 @@ class QuantileShift(NamedTuple):
         return bool(finite and sums.min(initial=0.0) >= 0)
 
     def amount(self) -> float:
-        """Return the number to add to the next forecast; 0 if there is no shift."""
+        """Return the number to add to the next forecast, which is 0 without a shift."""
         return self.shift[0] if self.shift.shape[0] > 0 else 0.0
 
     def track(self, y: float, answer: float, weight: float) -> None:

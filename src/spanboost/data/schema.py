@@ -167,10 +167,7 @@ class Schema:
         return features
 
     def set_columns(
-        self,
-        features: Iterable[str],
-        kinds: Iterable[str],
-        identifiers: Collection[str] = (),
+        self, features: Iterable[str], kinds: Iterable[str], identifiers: Collection[str] = ()
     ) -> None:
         """Set the columns, of the kinds that were found, or categorical if an option says so.
 

@@ -22,7 +22,7 @@ _OTHER_NAMES = {  # what parameters are called elsewhere: names here
     **dict.fromkeys(("max_iter", "n_iter", "epochs", "num_epochs"), "n_epochs"),
     **dict.fromkeys(("random_state", "seed"), "seed"),
 }
-_INSTEAD = {  # what to write where there is no parameter of this name
+_INSTEAD = {  # what to write for classes that have no such parameter
     "depth": "learner=Trees(depth=...)",
     **dict.fromkeys(("alpha", "quantile"), _QUANTILE),
     "stopping": 'n_epochs="auto"',

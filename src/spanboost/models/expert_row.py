@@ -50,7 +50,7 @@ class ExpertRow:
         run = self.mixture.call.find(write_in_units, *forecasts, 0.0, 1.0)
         self._write_in_units = partial(run, *forecasts)
         self._near = None if self.recent is None else RecentRow(self.recent, rows)
-        # numbers have a `PastStage`
+        # only numbers are read row by row, and their stage is a `PastStage`
         self._past = PastRow(self.stage, rows) if isinstance(self.stage, PastStage) else None
 
     def __reduce__(self) -> Any:

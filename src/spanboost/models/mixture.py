@@ -147,6 +147,12 @@ class Mixture:
             if not np.isfinite(self.aggregator.candidate_weights()).all():
                 raise ModelFileError("the weights of the experts are not finite")
 
+    def restore_last(self, arrays: dict[str, Array]) -> None:
+        """Do as `restore`, where no other arrays of the file may be left."""
+        self.restore(arrays)
+        if arrays:
+            raise ModelFileError("the file has unexpected arrays")
+
     def _rescale(self, old: float, new: float) -> None:
         """Tell the aggregator that the half-width of the label range has changed."""
         if old > 0:

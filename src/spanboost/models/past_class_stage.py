@@ -17,7 +17,7 @@ from spanboost.errors import ModelFileError
 from spanboost.losses import resolve
 from spanboost.models.booster import Booster
 from spanboost.models.known_past import KnownPast, ReadsPast
-from spanboost.models.mixture import AGGREGATOR, Mixture
+from spanboost.models.mixture import Mixture
 from spanboost.models.past_stage import StageLabels, StageRows, take_prefixed
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import fill_arrays
@@ -116,10 +116,7 @@ class PastClassStage(ReadsPast):
             fill_arrays(part, take_prefixed(tensors, f"{name}."), name)
         if not (self.state.sound and self.classes.sound):
             raise ModelFileError("the past labels in the file are invalid")
-        weights = take_prefixed(tensors, AGGREGATOR)
-        self.mixture.restore({f"{AGGREGATOR}{name}": value for name, value in weights.items()})
-        if tensors:
-            raise ModelFileError("the file has unexpected arrays")
+        self.mixture.restore_last(tensors)
 
 
 def _bounded(forecasts: Array) -> Array:

@@ -26,7 +26,7 @@ from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.known_past import KnownPast, ReadsPast
 from spanboost.models.members import members_header, members_tensors, restore_members
-from spanboost.models.mixture import AGGREGATOR, Mixture, Units
+from spanboost.models.mixture import Mixture, Units
 from spanboost.models.past_row import LARGEST, MEAN, SETTLED, SLOW, to_log_odds, to_probability
 from spanboost.models.sleeping import PERIOD, add_corrections, new_sleep
 from spanboost.models.spec import score_bounds
@@ -227,10 +227,7 @@ class PastStage(ReadsPast):
             fill_arrays(part, take_prefixed(tensors, f"{name}."), name)
         if not (self.state.sound and self.sleep.sound):
             raise ModelFileError("the past labels in the file are invalid")
-        weights = take_prefixed(tensors, AGGREGATOR)
-        self.mixture.restore({f"{AGGREGATOR}{name}": value for name, value in weights.items()})
-        if tensors:
-            raise ModelFileError("the file has unexpected arrays")
+        self.mixture.restore_last(tensors)
 
 
 class CoreRun:

@@ -20,7 +20,7 @@ from spanboost.compiling.kernels import Caller, kernel
 from spanboost.errors import ModelFileError, ParameterError
 from spanboost.losses import Logistic, Softmax, resolve
 from spanboost.models.asking import Asking, new_asking
-from spanboost.models.mixture import AGGREGATOR, Mixture
+from spanboost.models.mixture import Mixture
 from spanboost.models.past_row import to_probability
 from spanboost.models.past_stage import (
     StageLabels,
@@ -236,10 +236,7 @@ class RecentStage:
         known = self.K == 1 or bool(((labels >= 0) & (labels < max(classes, 1))).all())
         if not (known and all(part.sound for part in self.state)):
             raise ModelFileError("the recent rows in the file are invalid")
-        weights = take_prefixed(tensors, AGGREGATOR)
-        self.mixture.restore({f"{AGGREGATOR}{name}": value for name, value in weights.items()})
-        if tensors:
-            raise ModelFileError("the file has unexpected arrays")
+        self.mixture.restore_last(tensors)
 
 
 def own_cells(block: Block) -> Cells:

@@ -128,10 +128,7 @@ class _NamedColumns(Schema):
         return features
 
     def set_columns(
-        self,
-        features: Iterable[str],
-        kinds: Iterable[str],
-        identifiers: Any = (),
+        self, features: Iterable[str], kinds: Iterable[str], identifiers: Any = ()
     ) -> None:
         """Set the columns; no category is hashed, because every one is a name."""
         known = [CATEGORY if kind == TIME and not self.iso_times else kind for kind in kinds]

@@ -12,10 +12,9 @@ from spanboost.compiling.arrays import Array
 from spanboost.losses import Absolute, Gamma, Logistic, Poisson, Quantile, Softmax, Tweedie
 from spanboost.models.refitting.libraries import CATBOOST, import_library
 
-TREES = 1000
 _NEAR_GAMMA = 1.99  # CatBoost has no gamma loss; that of Tweedie approaches it at a power of 2
 _SETTINGS = {
-    "iterations": TREES,
+    "iterations": 1000,
     "thread_count": 1,
     "verbose": False,
     "allow_writing_files": False,

@@ -12,6 +12,8 @@ from spanboost.data.messages.message import Message, Outgoing
 from spanboost.data.messages.payloads import decode_payload
 from spanboost.service.request_rows import Example, Row, RowParser
 
+_EMPTY = "the row has neither features nor a label"
+
 
 class RowToPredict(NamedTuple):
     """A row without a label."""
@@ -122,7 +124,7 @@ class MessageBatch:
             return
         id, features = parser.parse_features(row)
         if not features:
-            raise _empty_row("the row has neither features nor a label")
+            raise BadRowError(_EMPTY, summary=_EMPTY)
         self.to_predict.append(RowToPredict(number, id or default_id, features))
         self._ids.add(id or default_id)
 
@@ -139,10 +141,6 @@ class MessageBatch:
 def summarise_field(field: str | None) -> str | None:
     """Return what a log may say of an invalid value, which is not part of it."""
     return None if field is None else f"the value of {field!r:.40} is invalid"
-
-
-def _empty_row(what: str) -> BadRowError:
-    return BadRowError(what, summary=what)
 
 
 def _key(message: Message) -> str:
